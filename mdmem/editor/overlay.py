@@ -216,28 +216,26 @@ class Overlay(View):
         """List the memories that have a link with one of these keys, by path."""
         keys = set(keys)
         mine = (
-            path
-            for path, each in self._records.items()
-            if any(link[7] in keys or (link[10] and link[10] in keys) for link in each.links)
+            path for path, each in self._records.items() if any(link.has_key(keys) for link in each.links)
         )
         return sorted({*super().sources(keys), *mine})
 
     def links_with(self, key: str) -> list[tuple[str, int, str, str, str, str]]:
         """List the links with a key: memory, line, kind, target, anchor and alias of each."""
-        mine: list[Any] = [
-            (path, line, kind, target, mark, alias)
+        mine = [
+            (path, link.line, link.kind, link.target, link.anchor, link.alias)
             for path, each in self._records.items()
-            for _, line, _, _, kind, _, target, own, mark, alias, label in each.links
-            if own == key or (label and label == key)
+            for link in each.links
+            if link.has_key((key,))
         ]
         return [*super().links_with(key), *mine]
 
     def titles(self) -> list[tuple[str, int, str]]:
         """List the headings: memory, number in it from 0 on, and title of each, in order."""
-        mine: list[Any] = [
-            (path, number, str(titles).rpartition("\n")[2])
+        mine = [
+            (path, section.n, section.path.rpartition("\n")[2])
             for path, each in self._records.items()
-            for number, _, _, titles, *_ in each.sections
+            for section in each.sections
         ]
         return sorted((*super().titles(), *mine)) if mine else super().titles()
 
@@ -290,8 +288,8 @@ class Overlay(View):
         found = {tag_key(name): (name, count) for name, count in super().tags()}
         for each in self._records.values():
             names: dict[str, str] = {}
-            for _, _, _, name, key in each.tags:
-                names[str(key)] = min(str(name), names.get(str(key), str(name)))
+            for tag in each.tags:
+                names[tag.key] = min(tag.name, names.get(tag.key, tag.name))
             for key, name in names.items():
                 old, count = found.get(key, (name, 0))
                 found[key] = min(old, name), count + 1
@@ -303,29 +301,31 @@ class Overlay(View):
         mine = (
             path
             for path, each in self._records.items()
-            if any(is_under(str(key), wanted) for *_, key in each.tags)
+            if any(is_under(tag.key, wanted) for tag in each.tags)
         )
         return sorted((*super().tagged(tag), *mine))
 
     def field_values(self, key: str) -> list[tuple[str, Value]]:
         """List the values of a field, each with its memory, in the order of the paths."""
         mine = [
-            (path, value)
+            (path, field.value)
             for path, each in self._records.items()
-            for _, name, value in each.fields
-            if name == key
+            for field in each.fields
+            if field.key == key
         ]
         found = super().field_values(key)
         return sorted((*found, *mine), key=lambda pair: pair[0]) if mine else found
 
     def cited_paths(self) -> list[tuple[str, str, int]]:
         """List what memories cite: the memory, the path as cited, and whether it is that of a link."""
-        mine: list[Any] = [(p, row[4], row[9]) for p, each in self._records.items() for row in each.citations]
+        mine = [
+            (path, row.path, row.in_link) for path, each in self._records.items() for row in each.citations
+        ]
         return [*super().cited_paths(), *mine]
 
     def outward_links(self) -> list[tuple[str, str, str]]:
         """List the links that may lead out of the vault: memory, kind and target of each."""
-        mine: list[Any] = [(p, row[4], row[6]) for p, each in self._records.items() for row in each.links]
+        mine = [(path, row.kind, row.target) for path, each in self._records.items() for row in each.links]
         return [*super().outward_links(), *mine]
 
     def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
 from mdmem.document.document import NAMED_SUFFIXES, SUFFIXES, Document, without_suffix
 from mdmem.document.markdown.citation import Citation
-from mdmem.document.markdown.link import percent_decoded
+from mdmem.document.markdown.link import Link, percent_decoded
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE
-from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.hit import day_of, field_text, first_text
 from mdmem.vault.paths import nfc
+from mdmem.vault.sqlite import IN_MEMORY, Schema, open_connection, translated
 
 DATABASE = "database.sqlite"
-IN_MEMORY = ":memory:"
 TEXT = "text"
 LOCK = "lock"
 """Held by the one process that writes."""
@@ -37,10 +36,6 @@ INDEX_NAMES = ("index", "_index")
 """What a memory is called that a site shows at the address of its folder."""
 
 VERSION = 8
-# Writers hold the lock of the index; a reader waits for a checkpoint at most.
-BUSY_SECONDS = 5.0
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
-_CACHE_KIB = 8 * 1024
 
 # What belongs to a document has its number first, and is deleted with it.
 _PARTS = {
@@ -67,7 +62,7 @@ _INDEXES = {
     "documents_unread": "documents (path) WHERE problem != ''",
     "documents_flawed": "documents (path) WHERE flaw != ''",
 }
-_SCHEMA = f"""
+_SCRIPT = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
@@ -80,6 +75,10 @@ CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE moves (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID;
 {"".join(f"CREATE TABLE {n} (document INTEGER, {c}) WITHOUT ROWID;" for n, c in _PARTS.items())}
 """
+# Writers hold the lock of the index; a reader waits for a checkpoint at most.
+_BUSY_SECONDS = 5.0
+_PRAGMAS = ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8192")  # KiB
+SCHEMA = Schema("use the index", _SCRIPT, VERSION, _PRAGMAS, _BUSY_SECONDS, is_derived=True)
 
 
 class Seen(NamedTuple):
@@ -114,49 +113,34 @@ class Database:
 
     Attributes:
         identity: device and inode of its file.
-        schema, version, indexes: what it is made of; those of another database in a class derived from this.
+        schema, indexes: what it is made of; those of another database in a class derived from this.
 
     Raises:
-        IndexDamaged: the file is no database, or one of another version.
-        StorageFailed: the system refused.
+        IndexDamaged: the file is no database, or one of an earlier version.
+        StorageFailed: the system refused, or a later version of mdmem has written it.
     """
 
-    schema: ClassVar = _SCHEMA
-    version: ClassVar = VERSION
+    schema: ClassVar = SCHEMA
     indexes: ClassVar = _INDEXES
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with _translating_errors(path):
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+        self._connection = open_connection(path, self.schema)
         try:
-            with _translating_errors(path):
-                self._set_up()
+            self._make_indexes()  # a first fill that was killed has left none
+            with self._translated():
                 status = os.stat(path if path != IN_MEMORY else os.devnull)
         except BaseException:
             self._connection.close()
             raise
         self.identity = status.st_dev, status.st_ino
 
-    def _set_up(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == self.version:
-            self._make_indexes()  # a first fill that was killed has left none
-            return
-        if version or self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise IndexDamaged(path=self.path, reason=f"its version is {version}, not {self.version}")
-        script = f"BEGIN IMMEDIATE; {self.schema} PRAGMA user_version = {self.version}; COMMIT;"
-        self._connection.executescript(script)
-        self._make_indexes()
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self.path, self.schema)
 
     def _make_indexes(self) -> None:
         statements = "".join(f"CREATE INDEX IF NOT EXISTS {n} ON {c};" for n, c in self.indexes.items())
-        with _translating_errors(self.path):
+        with self._translated():
             self._connection.executescript(statements)
 
     @property
@@ -174,7 +158,7 @@ class Database:
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query; none when a value is a lone surrogate, which no file can hold."""
-        with _translating_errors(self.path), contextlib.suppress(UnicodeEncodeError):
+        with self._translated(), contextlib.suppress(UnicodeEncodeError):
             return self._connection.execute(query, values).fetchall()
         return []
 
@@ -209,7 +193,7 @@ class Database:
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Run what is inside as one transaction."""
-        with _translating_errors(self.path):
+        with self._translated():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -222,7 +206,7 @@ class Database:
     @contextlib.contextmanager
     def filling(self) -> Iterator[None]:
         """Drop the indexes over the rows during a first run, and make them at its end."""
-        with _translating_errors(self.path):
+        with self._translated():
             self._connection.executescript("".join(f"DROP INDEX IF EXISTS {name};" for name in _INDEXES))
         try:
             yield
@@ -235,7 +219,7 @@ class Database:
 
     def write(self, statement: str, rows: Iterable[Row]) -> None:
         """Run a statement for each row of values."""
-        with _translating_errors(self.path):
+        with self._translated():
             self._connection.executemany(statement, rows)
 
     def replace(self, entries: Sequence[DocumentRow]) -> None:
@@ -297,19 +281,6 @@ class Database:
             self.write(f"DELETE FROM {name} WHERE document = ?", [(n,) for n in numbers])  # noqa: S608 - as above
 
 
-@contextlib.contextmanager
-def _translating_errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code in _DAMAGE:
-            raise IndexDamaged(path=path, reason=str(error)) from None
-        raise StorageFailed(path=path, action="use the index", reason=str(error)) from None
-    except FileNotFoundError as error:  # deleted since SQLite has opened it
-        raise StorageFailed(path=path, action="use the index", reason=str(error)) from None
-
-
 Scalar: TypeAlias = str | int | float | None
 Row: TypeAlias = tuple[Scalar, ...]
 Name: TypeAlias = tuple[str, str]
@@ -343,32 +314,105 @@ class Summary(NamedTuple):
     flaw: str = ""
 
 
-class Record(NamedTuple):
-    """The rows of one memory, each without the number of its document.
+class FieldRow(NamedTuple):
+    """A scalar of the fields, by its dotted key; items of lists are rows one by one."""
 
-    Attributes:
-        summary: of the memory as a whole.
-        names: (kind, key): the names that a link can use for it.
-        fields: (n, key, value): the scalars of its fields by dotted keys, items of lists one by one.
-        sections: (n, line, level, path, slug, loose); `path` has one title a line.
-        blocks: (n, id, line).
-        links: (n, line, start, end, kind, embed, target, key, anchor, alias, label); `label` is the key that
-            the alias of a wikilink would have as its target.
-        citations: (n, line, start, end, path, first, last, symbol, pin, in_link, seen); `seen` is filled in
-            by `mdmem.index.sync`.
-        tags: (n, line, start, name, key).
-        urls: (n, line, start, url).
-    """
+    n: int
+    key: str
+    value: Scalar
+
+
+class SectionRow(NamedTuple):
+    """A heading; `path` has the titles of the sections that it is in, one a line."""
+
+    n: int
+    line: int
+    level: int
+    path: str
+    slug: str
+    loose: str
+
+
+class BlockRow(NamedTuple):
+    """A block with an id."""
+
+    n: int
+    id: str
+    line: int
+
+
+class LinkRow(NamedTuple):
+    """A link; `label` is the key that the alias of a wikilink would have as its target."""
+
+    n: int
+    line: int
+    start: int
+    end: int
+    kind: str
+    embed: bool
+    target: str
+    key: str
+    anchor: str
+    alias: str
+    label: str
+
+    def has_key(self, keys: Collection[str]) -> bool:
+        """Return whether the link has one of some keys, or may have it by its label."""
+        return self.key in keys or bool(self.label and self.label in keys)
+
+
+class CitationRow(NamedTuple):
+    """A citation; `seen` is filled in by `mdmem.index.sync`."""
+
+    n: int
+    line: int
+    start: int
+    end: int
+    path: str
+    first: int | None
+    last: int | None
+    symbol: str
+    pin: str
+    in_link: bool
+    seen: str = ""
+
+    @property
+    def cited(self) -> tuple[str, int | None, int | None, str]:
+        """What is cited: the path, the first and the last line, and the symbol."""
+        return self.path, self.first, self.last, self.symbol
+
+
+class TagRow(NamedTuple):
+    """A tag."""
+
+    n: int
+    line: int
+    start: int
+    name: str
+    key: str
+
+
+class UrlRow(NamedTuple):
+    """A URL."""
+
+    n: int
+    line: int
+    start: int
+    url: str
+
+
+class Record(NamedTuple):
+    """The rows of one memory, each without the number of its document."""
 
     summary: Summary
     names: list[Name]
-    fields: list[Row]
-    sections: list[Row]
-    blocks: list[Row]
-    links: list[Row]
-    citations: list[Row]
-    tags: list[Row]
-    urls: list[Row]
+    fields: list[FieldRow]
+    sections: list[SectionRow]
+    blocks: list[BlockRow]
+    links: list[LinkRow]
+    citations: list[CitationRow]
+    tags: list[TagRow]
+    urls: list[UrlRow]
 
 
 def record(document: Document, modified: float, *, is_data: bool = False) -> Record:
@@ -385,30 +429,35 @@ def record(document: Document, modified: float, *, is_data: bool = False) -> Rec
     fields, headings, sections = document.fields, document.headings, document.sections
     if is_data:
         fields = {key: value for key, value in fields.items() if key not in _COUNTING}
-    scalars: list[Row] = []
+    scalars: list[FieldRow] = []
     for key, value in fields.items():
         _add_scalars(scalars, _replace_surrogates(str(key)), value)
     return Record(
-        _make_summary(document, fields, headings[0].title if headings else "", modified),
-        names_of(document.path, fields, "" if is_data else document.text),
-        scalars,
-        [
-            (n, line, level, "\n".join(path), slug, loose)
+        summary=_make_summary(document, fields, headings[0].title if headings else "", modified),
+        names=names_of(document.path, fields, "" if is_data else document.text),
+        fields=scalars,
+        sections=[
+            SectionRow(n, line, level, "\n".join(path), slug, loose)
             for n, (line, path, slug, loose, level) in enumerate(anchor.headings(sections))
         ],
-        [(n, block.id, block.line) for n, block in enumerate(document.blocks)],
-        [
-            (n, line, start, end, kind, embed, target, key_of(target), to, alias, label_key(kind, alias))
-            for n, (kind, embed, (start, end), line, target, _, to, _, alias, _) in enumerate(
-                () if is_data else document.links
-            )
-        ],
-        [
-            (n, c.line, *c.span, c.path, c.first, c.last, c.symbol, c.pin, c.in_link, "")
+        blocks=[BlockRow(n, block.id, block.line) for n, block in enumerate(document.blocks)],
+        links=[_link_row(n, link) for n, link in enumerate(() if is_data else document.links)],
+        citations=[
+            CitationRow(n, c.line, *c.span, c.path, c.first, c.last, c.symbol, c.pin, c.in_link)
             for n, c in enumerate(document.citations)
         ],
-        [(n, tag.line, tag.span.start, tag.name, tag_key(tag.name)) for n, tag in enumerate(document.tags)],
-        [(n, url.line, url.span.start, url.url) for n, url in enumerate(document.urls)],
+        tags=[
+            TagRow(n, tag.line, tag.span.start, tag.name, tag_key(tag.name))
+            for n, tag in enumerate(document.tags)
+        ],
+        urls=[UrlRow(n, url.line, url.span.start, url.url) for n, url in enumerate(document.urls)],
+    )
+
+
+def _link_row(n: int, link: Link) -> LinkRow:
+    key, label = key_of(link.target), label_key(link.kind, link.alias)
+    return LinkRow(
+        n, link.line, *link.span, link.kind, link.embed, link.target, key, link.anchor, link.alias, label
     )
 
 
@@ -571,9 +620,9 @@ def alias_key(alias: str) -> str:
     return nfc(alias).casefold()
 
 
-def _add_scalars(rows: list[Row], key: str, value: Any) -> None:
+def _add_scalars(rows: list[FieldRow], key: str, value: Any) -> None:
     if isinstance(value, str):
-        rows.append((len(rows), key, _replace_surrogates(value)))
+        rows.append(FieldRow(len(rows), key, _replace_surrogates(value)))
     elif isinstance(value, dict):
         for name, item in value.items():
             _add_scalars(rows, f"{key}.{_replace_surrogates(str(name))}", item)
@@ -581,11 +630,11 @@ def _add_scalars(rows: list[Row], key: str, value: Any) -> None:
         for item in value:
             _add_scalars(rows, key, item)
     elif isinstance(value, bool):
-        rows.append((len(rows), key, "true" if value else "false"))
+        rows.append(FieldRow(len(rows), key, "true" if value else "false"))
     elif isinstance(value, int) and abs(value) > _LARGEST:
-        rows.append((len(rows), key, str(value)))
+        rows.append(FieldRow(len(rows), key, str(value)))
     else:
-        rows.append((len(rows), key, value))
+        rows.append(FieldRow(len(rows), key, value))
 
 
 def _field_text(value: Any) -> str:

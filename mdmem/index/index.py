@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from mdmem.document.document import NAMED_SUFFIXES
 from mdmem.errors import IndexDamaged, IndexNotReady, LockTimeout, MdmemError, NotReady, StorageFailed
-from mdmem.index.database import DATABASE, LOCK, TEXT, VERSION_FILE, Database, Seen
+from mdmem.index.database import DATABASE, LOCK, TEXT, VERSION, VERSION_FILE, Database, Seen
 from mdmem.index.hit import Heading
 from mdmem.index.mounts import remote_kind
 from mdmem.index.sync import Pinning, Progress, Sync, Synced, Work
@@ -538,6 +538,6 @@ def _cache_folder(root: str) -> str:
 
     from platformdirs import user_cache_dir  # noqa: PLC0415 - as above
 
-    return os.path.join(
-        user_cache_dir("mdmem", appauthor=False), "index", sha256(root.encode()).hexdigest()[:16]
-    )
+    # An older mdmem, for which the index in the vault is too new, has its own beside that of a newer one.
+    name = f"{sha256(root.encode()).hexdigest()[:16]}-{VERSION}"
+    return os.path.join(user_cache_dir("mdmem", appauthor=False), "index", name)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.document import Document, Limits, parse
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
-from mdmem.index.database import Database, DocumentRow, Record, Row, Seen, kept_citation, record
+from mdmem.index.database import CitationRow, Database, DocumentRow, Record, Seen, kept_citation, record
 from mdmem.index.hit import day_of
 from mdmem.vault import files
 from mdmem.vault.paths import Namespace, relative
@@ -121,12 +121,15 @@ class FirstSeen(contextlib.ExitStack):
         if known := self._list_first_seen(path):
             self._gone.update(dict.fromkeys(filter(None, marks), known))
 
-    def taken(self, path: str, marks: Iterable[str], rows: list[Row]) -> list[Row]:
+    def taken(self, path: str, marks: Iterable[str], rows: list[CitationRow]) -> list[CitationRow]:
         """Return the rows of a memory's citations, each with what was first seen of it."""
         known = [] if self._is_new else self._list_first_seen(path)
         known = known or next((self._gone[mark] for mark in marks if mark in self._gone), [])
-        seen = _carry_over_seen(known, [row[4:8] for row in rows])
-        return [(*row[:-1], old or self._look_up_pin(path, row)) for row, old in zip(rows, seen, strict=True)]
+        seen = _carry_over_seen(known, [row.cited for row in rows])
+        return [
+            row._replace(seen=old or self._look_up_pin(path, row))
+            for row, old in zip(rows, seen, strict=True)
+        ]
 
     def _list_first_seen(self, path: str) -> list[tuple[_Cited, str]]:
         query = (
@@ -135,23 +138,21 @@ class FirstSeen(contextlib.ExitStack):
         )
         return [(tuple(cited), seen) for *cited, seen in self._database.rows(query, (path,))]
 
-    def _look_up_pin(self, path: str, row: Row) -> str:
+    def _look_up_pin(self, path: str, row: CitationRow) -> str:
         """Return the pin of a citation's code; many memories cite the same."""
-        *_, cited, first, last, symbol, pin, in_link, _ = row
-        if pin:
+        if row.pin:
             return ""
-        key = cited, first, last, symbol, path.rpartition("/")[0] if in_link else None
+        key = row.cited, path.rpartition("/")[0] if row.in_link else None
         if key not in self._pins:
             self._pins[key] = self._pin_citation(path, row)
         return self._pins[key]
 
-    def _pin_citation(self, path: str, row: tuple[Any, ...]) -> str:
+    def _pin_citation(self, path: str, row: CitationRow) -> str:
         if self._pinning is None:
             return ""
         if self._pinned is None:
             self._pinned = self.enter_context(self._pinning(self._vault))
-        _, line, _, _, cited, first, last, symbol, _, in_link, _ = row
-        citation = kept_citation(cited, first, last, symbol, line=line or 0, in_link=bool(in_link))
+        citation = kept_citation(*row.cited, line=row.line, in_link=row.in_link)
         return self._pinned(self._vault.disk.in_workspace(path), citation)
 
 

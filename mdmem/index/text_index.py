@@ -208,8 +208,8 @@ class TextIndex:
     object may be used by several threads, one at a time.
 
     Raises:
-        IndexDamaged: the folder holds no text index, or one of another version.
-        StorageFailed: the system refused.
+        IndexDamaged: the folder holds no text index, or one of an earlier version.
+        StorageFailed: the system refused, or a later version of mdmem has written it.
     """
 
     def __init__(self, folder: str) -> None:
@@ -238,6 +238,9 @@ class TextIndex:
                 version = file.read(32)
         except FileNotFoundError:
             version = "unknown"
+        if version.isdecimal() and int(version) > VERSION:
+            reason = f"a later version of mdmem has written it ({version}, not {VERSION})"
+            raise StorageFailed(path=self.folder, action="use the index", reason=reason)
         if version != str(VERSION):
             raise IndexDamaged(path=self.folder, reason=f"its version is {version}, not {VERSION}")
 

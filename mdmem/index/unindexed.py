@@ -14,11 +14,12 @@ from typing import Any
 from mdmem.document.markdown.link import percent_decoded
 from mdmem.errors import IndexNotReady, MdmemError, NotReady, ProgramFailed
 from mdmem.index import ripgrep
-from mdmem.index.database import IN_MEMORY, Database, DocumentRow, key_of, stem_keys
+from mdmem.index.database import Database, DocumentRow, key_of, stem_keys
 from mdmem.index.index import Index
 from mdmem.index.sync import Synced, read, understand
 from mdmem.kind import KINDS
 from mdmem.vault.paths import join, nfc
+from mdmem.vault.sqlite import IN_MEMORY
 from mdmem.vault.vault import Vault
 
 # Of a kind that a vault declares, and of files that may be meant, no more are read.

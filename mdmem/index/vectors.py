@@ -14,13 +14,13 @@ from sys import intern
 from typing import Any, ClassVar, Protocol
 
 from mdmem.errors import ExtraMissing, IndexDamaged, Usage
-from mdmem.index.database import Database
+from mdmem.index.database import SCHEMA, Database
 
 NAME = "vectors.sqlite"
 """The file, in the folder of the index."""
 
 _ASIDE, _BESIDE = ".damaged", ("-wal", "-shm")  # behind its name
-_SCHEMA = """
+_SCRIPT = """
 CREATE TABLE vectors (
     n INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, owner TEXT NOT NULL, key TEXT NOT NULL,
     scale REAL NOT NULL, numbers BLOB NOT NULL, UNIQUE (model, owner, key)
@@ -63,15 +63,14 @@ class Vectors(Protocol):
 class VectorDatabase(Database):
     """The database of vectors, and of which passages memories have; see `Database`."""
 
-    schema: ClassVar = _SCHEMA
-    version: ClassVar = 2
+    schema: ClassVar = SCHEMA._replace(script=_SCRIPT, version=2)
     indexes: ClassVar = {}
 
 
 class VectorFile:
     """The database of the vectors of a vault; its file is made when something is first written.
 
-    One object may be used by several threads. A file that is damaged, or of another version, is set aside.
+    One object may be used by several threads. A file that is damaged, or of an earlier version, is set aside.
 
     Args:
         path: of the file, in a folder that was made here.

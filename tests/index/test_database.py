@@ -107,8 +107,8 @@ def test_a_new_one_is_empty_and_an_old_one_is_as_it_was(path: str) -> None:
     second.close()
 
 
-@pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, -3])
-def test_another_version_is_damage_and_stays_as_it_is(path: str, version: int) -> None:
+@pytest.mark.parametrize("version", [VERSION - 1, -3])
+def test_an_earlier_version_is_damage_and_stays_as_it_is(path: str, version: int) -> None:
     Database(path).close()
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {version}")

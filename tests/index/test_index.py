@@ -63,6 +63,25 @@ def paths(index: Index) -> tuple[list[str], list[str]]:
     return documents, index.text(lambda text: text.paths())
 
 
+@pytest.mark.parametrize("store", ["database.sqlite", "text/mdmem-version"])
+def test_an_index_of_a_later_version_stays_as_it_is_and_another_one_answers(root: Path, store: str) -> None:
+    with closing(Index(str(root))) as index:
+        index.sync()
+    newer = own(root) / store
+    if newer.suffix:
+        with closing(sqlite3.connect(newer)) as connection:
+            connection.execute("PRAGMA user_version = 1000")
+    else:
+        newer.write_text("1000")
+    before = newer.read_bytes()
+    for _ in range(2):
+        with closing(Index(str(root))) as older:
+            older.sync()
+            assert paths(older) == (["notes/a.md", "notes/b.md", "notes/c.md"],) * 2
+            assert "a later version of mdmem has written it (1000, not 8)" in " ".join(older.notes)
+    assert newer.read_bytes() == before
+
+
 def test_headings_are_known_of_the_content_that_was_indexed_alone(root: Path, index: Index) -> None:
     text = "# A\n\n## B\n\ntext\n\n# C\n"
     (root / "notes/a.md").write_text(text)

@@ -160,6 +160,15 @@ while True:
 """
 
 
+def test_a_folder_of_a_later_version_is_refused_and_stays_as_it_is(index: TextIndex) -> None:
+    version = Path(index.folder) / "mdmem-version"
+    later = str(int(version.read_text()) + 1)
+    version.write_text(later)
+    with pytest.raises(StorageFailed, match="a later version of mdmem"):
+        TextIndex(index.folder)
+    assert version.read_text() == later
+
+
 def test_a_lock_that_is_taken_late_does_not_keep_it_from_being_made_anew(tmp_path: Path) -> None:
     """A thread of tantivy's does so now and then, where a machine has a lot to do."""
     folder = tmp_path / "text"

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mdmem.errors import StorageFailed
+from mdmem.errors import IndexDamaged
 from mdmem.vault import files
+from mdmem.vault.sqlite import Schema, connected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mdmem.conversations.results.named import NamedReference
     from mdmem.vault.config import ResultSettings
@@ -34,14 +35,9 @@ NAME = "results.sqlite"
 """The file, in the folder that was made here."""
 
 _BUSY_SECONDS = 10.0
-_VERSION = 1  # as the schema says
 _MOST_GONE = 10_000  # outputs that are remembered as swept
 _DAY = 86_400
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_SCHEMA = """
-PRAGMA page_size = 16384;
-PRAGMA auto_vacuum = INCREMENTAL;
-BEGIN IMMEDIATE;
+_SCRIPT = """
 CREATE TABLE IF NOT EXISTS outputs (
     id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, hash TEXT NOT NULL, size INTEGER NOT NULL,
     used REAL NOT NULL, content BLOB NOT NULL, UNIQUE (namespace, hash)
@@ -65,9 +61,9 @@ CREATE TABLE IF NOT EXISTS named (
 CREATE INDEX IF NOT EXISTS named_by_use ON named (namespace, used);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO counts VALUES ('bytes', 0);
-PRAGMA user_version = 1;
-COMMIT;
 """
+_PRAGMAS = ("page_size = 16384", "auto_vacuum = INCREMENTAL", "journal_mode = TRUNCATE", "synchronous = FULL")
+_SCHEMA = Schema("keep results", _SCRIPT, 1, _PRAGMAS, _BUSY_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +105,6 @@ class ResultReference:
     used: str
 
 
-class _Damaged(Exception):
-    """The file is no database of ours."""
-
-
 class ResultDatabase:
     """The database in a folder that was made here; it is made when something is stored first.
 
@@ -133,9 +125,9 @@ class ResultDatabase:
         if not os.path.lexists(self.path):
             return None
         try:
-            with self._open_connection() as connection:
+            with connected(self.path, _SCHEMA) as connection:
                 return ask(connection)
-        except _Damaged:
+        except IndexDamaged:
             return self.write(ask)  # which puts it aside, with the lock held
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
@@ -147,38 +139,18 @@ class ResultDatabase:
         with files.held(os.path.join(os.path.dirname(self.path), "lock"), _BUSY_SECONDS):
             try:
                 return self._change_database(change)
-            except _Damaged as error:
-                self._put_aside(str(error))
+            except IndexDamaged as error:
+                self._put_aside(error.reason)
             return self._change_database(change)
 
     def _change_database(self, change: Callable[[sqlite3.Connection], T]) -> T:
         with files.translated(self.path, "make it"):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        with self._open_connection() as connection:
+        with connected(self.path, _SCHEMA) as connection:
             connection.execute("BEGIN IMMEDIATE")
             result = change(connection)
             connection.execute("COMMIT")
             return result
-
-    @contextlib.contextmanager
-    def _open_connection(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with contextlib.closing(
-                sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA journal_mode = TRUNCATE")
-                connection.execute("PRAGMA synchronous = FULL")
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if version > _VERSION:
-                    reason = f"a later version of mdmem has written it ({version}, not {_VERSION})"
-                    raise StorageFailed(path=self.path, action="keep results", reason=reason)
-                if version != _VERSION:  # it is new
-                    connection.executescript(_SCHEMA)
-                yield connection
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
-                raise _Damaged(str(error)) from None
-            raise StorageFailed(path=self.path, action="keep results", reason=str(error)) from None
 
     def _put_aside(self, reason: str) -> None:
         """Rename a damaged file, and its journal is void. What was put aside before stays."""

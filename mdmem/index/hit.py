@@ -126,8 +126,6 @@ def _read_day(value: Any) -> str:
     if value is None:
         return ""
     text = str(value)
-    if written := _WRITTEN_DAY.match(text):
-        return written.group(1)
     if text.startswith("[["):  # a link, unquoted a list in a list
         text = text.strip(" []\"'").partition("|")[0].rpartition("/")[2]
     if written := _WRITTEN_DAY.match(text):
@@ -139,7 +137,8 @@ def _read_day(value: Any) -> str:
     elif parts := _DAY_PARTS.fullmatch(text):
         first, sign, middle, last = parts.groups()
         orders = [(first, middle, last), (last, middle, first)]
-        orders += [(last, first, middle)] * (sign != ".")
+        if sign != ".":
+            orders.append((last, first, middle))
     elif spelled := _SPELLED_DAY.fullmatch(text):
         month = _MONTHS.find((spelled[1] or spelled[4]).lower()) / 3 + 1
         orders = [(spelled[5], f"{month:g}", spelled[2] or spelled[3])]

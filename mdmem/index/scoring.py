@@ -318,7 +318,7 @@ class Scorer:
                 text_index.RECENCY * _weigh_recency(whole.day, self._today),
                 -text_index.CONFIDENCE * (1 - whole.confidence),
                 -text_index.LAYER * layer,
-                (text_index.OBSERVED - 1) * self._is_beside,
+                text_index.OBSERVED - 1 if self._is_beside else 0.0,
             )
             often: dict[str, int] = {}
             for clause in (clause for _, own in own_passages.values() for clause in own):

@@ -24,6 +24,7 @@ class Schema(NamedTuple):
         busy_seconds: how long to wait for another process.
         is_derived: whether the file can be made again at any time: then a statement that does not fit it, as
             when a table is missing, is damage, too.
+        form: settings of a new file, which stay with it.
     """
 
     action: str
@@ -32,6 +33,7 @@ class Schema(NamedTuple):
     pragmas: tuple[str, ...]
     busy_seconds: float
     is_derived: bool = False
+    form: tuple[str, ...] = ()
 
 
 def open_connection(path: str, schema: Schema) -> sqlite3.Connection:
@@ -64,6 +66,8 @@ def _set_up(connection: sqlite3.Connection, path: str, schema: Schema) -> None:
         raise StorageFailed(path=path, action=schema.action, reason=reason)
     if version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise IndexDamaged(path=path, reason=f"its version is {version}, not {schema.version}")
+    for pragma in schema.form:
+        connection.execute(f"PRAGMA {pragma}")
     connection.executescript(
         f"BEGIN IMMEDIATE; {schema.script} PRAGMA user_version = {schema.version}; COMMIT;"
     )

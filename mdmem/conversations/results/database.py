@@ -62,8 +62,9 @@ CREATE INDEX IF NOT EXISTS named_by_use ON named (namespace, used);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO counts VALUES ('bytes', 0);
 """
-_PRAGMAS = ("page_size = 16384", "auto_vacuum = INCREMENTAL", "journal_mode = TRUNCATE", "synchronous = FULL")
-_SCHEMA = Schema("keep results", _SCRIPT, 1, _PRAGMAS, _BUSY_SECONDS)
+_PRAGMAS = ("journal_mode = TRUNCATE", "synchronous = FULL")
+_FORM = ("page_size = 16384", "auto_vacuum = INCREMENTAL")
+_SCHEMA = Schema("keep results", _SCRIPT, 1, _PRAGMAS, _BUSY_SECONDS, form=_FORM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

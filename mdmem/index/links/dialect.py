@@ -48,6 +48,7 @@ _PLUGIN = regex(r"\b(docs|blog|pages)['\")\s]*[:,][(\s]*\{")
 _SAYS_WHERE, _BRACE = regex(r"\b(?:path|routeBasePath|lastVersion|versions)\b"), regex(r"[{}]")
 _VERSION_PATH = regex(r"([\w.-]+)['\"]?\s*:\s*\{[^{}]*\bpath\s*:\s*['\"]([^'\"\n]*)")
 _MOST_VERSIONS = 100
+_FOLDERS = {"docs": "docs", "blog": "blog", "pages": "src/pages"}
 _MOUNT = regex(r"\bsource\"?[ \t]*[:=][ \t]*([^#\n]+)\n[ \t]*\"?target\"?[ \t]*[:=][ \t]*[\"']?([^\"'#,\n]+)")
 
 
@@ -207,14 +208,18 @@ def _look_into(root: str, folder: str) -> Site | None:
         roots += [*mounts, *((start, join(folder, name)) for start, name in dialect.roots)]
         own = {place for _, place in served}
         roots = [*served, *(each for each in roots if each[0] == "/" or each[1] not in own)]
+        traits, generated = {*dialect.traits, dialect.name}, {*dialect.generated}
+        if mounts:
+            traits.add(MOUNTS)
         checks = bool(dialect.checks) and re.search(dialect.checks, text, re.MULTILINE)
-        is_open = not checks and any(_has_program(at, name, text) for name in dialect.programs)
+        if not checks and any(_has_program(at, name, text) for name in dialect.programs):
+            generated.add("*")
         site = Site(
             folder,
             (*site.tools, dialect.name),
-            site.traits.union(dialect.traits, (dialect.name,), (MOUNTS,) * bool(mounts)),
+            site.traits | traits,
             (*site.roots, *roots),
-            site.generated.union(dialect.generated, ("*",) * is_open),
+            site.generated | generated,
             site.config + text,
             (*site.served, *served),
         )
@@ -233,38 +238,61 @@ def _list_mounts(folder: str, config: str) -> Iterator[tuple[str, str]]:
 def _list_served(root: str, folder: str, config: str) -> Iterator[tuple[str, str]]:
     """Yield where the pages of Docusaurus are served that its config, or its list of versions, names."""
     text = _COMMENT.sub("", config)
-    plugins = [
-        (found[1], *_read_object(text, found.end())) for found in islice(_PLUGIN.finditer(text), _MOST_SAID)
-    ]
-    plugins = [each for each in plugins if _SAYS_WHERE.search(each[1])]
-    if not any(kind == "docs" and not _read_option(own, "id") for kind, own, _ in plugins):
-        plugins.append(("docs", "", ""))
     fronts = {"", _read_option(text, "baseUrl").strip("/")}
-    for kind, own, options in plugins:
-        base, name = (_read_option(own, each) for each in ("routeBasePath", "id"))
-        place = _place_below(folder, _read_option(own, "path") or ("src/" * (kind == "pages") + kind))
-        prefix = f"{folder}/{f'{name}_' * (name not in {'', 'default'})}".lstrip("/")
-        versions = _read_versions(os.path.join(root, f"{prefix}versions.json")) if kind == "docs" else []
-        last = _read_option(own, "lastVersion") or next(iter(versions), "current")
+    for plugin in _read_plugins(text):
+        place = _place_below(folder, plugin.say("path") or _FOLDERS[plugin.kind])
+        name, base = plugin.say("id"), plugin.say("routeBasePath")
+        prefix = folder and f"{folder}/"
+        if name not in {"", "default"}:
+            prefix += f"{name}_"
+        versions = (
+            _read_versions(os.path.join(root, f"{prefix}versions.json")) if plugin.kind == "docs" else []
+        )
+        if place is None or not (base or versions):
+            continue
+        last = plugin.say("lastVersion") or next(iter(versions), "current")
         paths = {"current": "next", **{each: each for each in versions}, last: ""}
-        paths |= dict(_VERSION_PATH.findall(options))
-        for version in ("current", *versions) if place is not None and (base or versions) else ():
-            there = place if version == "current" else f"{prefix}versioned_docs/version-{version}"
+        paths |= dict(_VERSION_PATH.findall(plugin.all))
+        folders = {each: f"{prefix}versioned_docs/version-{each}" for each in versions} | {"current": place}
+        for version, there in folders.items():
             for front in fronts:
-                parts = (each.strip("/") for each in (front, base or kind, paths[version]))
+                parts = (each.strip("/") for each in (front, base or plugin.kind, paths[version]))
                 start = "/".join(filter(None, parts))
-                yield f"/{start}/" if start else "/", there or ""
+                yield f"/{start}/" if start else "/", there
 
 
-def _read_object(text: str, start: int) -> tuple[str, str]:
-    """Return what stands in an object of a script without the objects in it, and all; `start` is in it."""
+class _Plugin(NamedTuple):
+    """A plugin of Docusaurus: its own options, and `all` with those of the objects in them."""
+
+    kind: str
+    own: str
+    all: str
+
+    def say(self, name: str) -> str:
+        return _read_option(self.own, name)
+
+
+def _read_plugins(script: str) -> list[_Plugin]:
+    """Read the plugins of a config that say where pages are served; the docs are there in any case."""
+    found = islice(_PLUGIN.finditer(script), _MOST_SAID)
+    plugins = [_Plugin(each[1], *_read_object(script, each.end())) for each in found]
+    plugins = [plugin for plugin in plugins if _SAYS_WHERE.search(plugin.own)]
+    if not any(plugin.kind == "docs" and not plugin.say("id") for plugin in plugins):
+        plugins.append(_Plugin("docs", "", ""))
+    return plugins
+
+
+def _read_object(script: str, start: int) -> tuple[str, str]:
+    """Return the text of an object without the objects in it, and all of it; it begins before `start`."""
     depth, pieces, at = 1, list[str](), start
-    for brace in _BRACE.finditer(text, start):
-        pieces += [text[at : brace.start()]] if depth == 1 else []
-        depth, at = depth + (1 if brace[0] == "{" else -1), brace.end()
+    for brace in _BRACE.finditer(script, start):
+        if depth == 1:
+            pieces.append(script[at : brace.start()])
+        depth += 1 if brace[0] == "{" else -1
+        at = brace.end()
         if not depth:
             break
-    return "".join(pieces), text[start:at]
+    return "".join(pieces), script[start:at]
 
 
 def _read_option(options: str, name: str) -> str:
@@ -276,11 +304,8 @@ def _read_option(options: str, name: str) -> str:
 def _read_versions(file: str) -> list[str]:
     with suppress(ValueError, RecursionError):
         versions = json.loads(_read_text(file))
-        return (
-            [each for each in versions if isinstance(each, str)][:_MOST_VERSIONS]
-            if isinstance(versions, list)
-            else []
-        )
+        if isinstance(versions, list):
+            return [each for each in versions if isinstance(each, str)][:_MOST_VERSIONS]
     return []
 
 

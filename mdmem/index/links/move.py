@@ -422,7 +422,9 @@ class Shift:
         way = "../" * ups + new[len(top) :]
         way = way if link.target.endswith(old[len(without_suffix(old)) :]) else without_suffix(way)
         found = resolve_link(self._after, link._replace(target=way), there)
-        return f"{'./' * link.target.startswith('./')}{way}" if resolve.means(found, new) else ""
+        if not resolve.means(found, new):
+            return ""
+        return f"./{way}" if link.target.startswith("./") else way
 
     def _find_start(self, link: Link, path: str) -> str:
         return self._layout.file_of(path) if link.kind in PATH_KINDS else path

@@ -1,7 +1,6 @@
-"""An overlay: the index of a namespace, with what is open in an editor in the place of what is on disk.
+"""An overlay: the index of a namespace, in which texts that are open in an editor replace those on disk.
 
-The index says which memories may be concerned; what stands there, and where, is read in the memory itself. So
-the rows of what is open are left out, and what the open texts say is added.
+The rows of open memories are left out of each answer, and those that the open texts would have are added.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ _FEW = 100
 
 
 class Overlay(View):
-    """A view whose open memories are those of the editor; `Memories.refresh` first, as `Index.sync`."""
+    """A view with the open memories of an editor; call `Memories.refresh` first, as `Index.sync`."""
 
     def __init__(self, index: Index, vault: Vault, known: Memories, opened: Mapping[str, Opened]) -> None:
         super().__init__(index, vault)

@@ -242,7 +242,7 @@ class Database:
                 self.write(f"INSERT OR REPLACE INTO {name} VALUES ({marks})", rows)  # noqa: S608 - our names
 
     def see(self, path: str, seen: Seen, *, racy: bool) -> None:
-        """Update the times of a file whose content is the same."""
+        """Update the times of a file with unchanged content."""
         statement = (
             "UPDATE documents SET mtime_ns = ?, ctime_ns = ?, size = ?, inode = ?, racy = ? WHERE path = ?"
         )

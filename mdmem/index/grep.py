@@ -47,7 +47,7 @@ class Hits(Iterator["Hit"]):
 
     most_counted = COUNTED
     notes: tuple[str, ...] = ()
-    """What is to be said of what was asked, such as a field that no memory has."""
+    """Remarks on the question, such as a field that no memory has."""
     prefix = ""  # of all paths: the name of a layer, and a colon
 
     def __init__(self, search: _GrepRun) -> None:
@@ -241,7 +241,6 @@ class _GrepRun(NamedTuple):
             yield paths.relative("/".join(path), self.base), count
 
     def _read_hits(self, matches: Iterable[_Match]) -> Iterator[tuple[Hit, Iterator[ripgrep.Line]]]:
-        """Make the hits, each with the further lines of its match; a memory is read once."""
         from mdmem.index.hit import HitReader  # noqa: PLC0415 - it is imported by then
 
         memory = None
@@ -255,7 +254,6 @@ class _GrepRun(NamedTuple):
                 yield memory.matched_hit(line, self.before, self.after), lines
 
     def _find_matches(self) -> Generator[_Match]:
-        """Find the matches, in order: gathered first where they are few, else as ripgrep sorts them."""
         mounted = self._select_mounted_files()
         gathered = self._gather_matches(mounted)
         if gathered is not None:
@@ -292,7 +290,6 @@ class _GrepRun(NamedTuple):
         }
 
     def _list_targets(self) -> list[str]:
-        """Return the targets of ripgrep without mounted files, seen from the namespace, in order."""
         named = set(self.targets)
         wanted = sorted((path for path in named if not _is_below(path, named)), key=lambda p: p.split("/"))
         targets = [
@@ -343,11 +340,6 @@ class _GrepRun(NamedTuple):
         return [self.program, "--no-config", "--no-ignore", limit, *switches, *written]
 
     def _parse_output(self, process: ripgrep.Process, mounted: Mapping[str, str]) -> Iterator[_Match]:
-        """Parse the matches as ripgrep prints them.
-
-        Raises:
-            PatternInvalid, ProgramFailed: it gave up.
-        """
         parts: tuple[str, ...] = ()
         for printed in process.lines():
             if ripgrep.is_match(printed):
@@ -441,7 +433,6 @@ def _is_below(path: str, folders: Collection[str]) -> bool:
 
 
 def _is_file(root: str, path: str) -> bool:
-    """Whether a path of the vault is a file without symbolic links in its path."""
     if not _is_folder(root, path.rpartition("/")[0]):
         return False
     with files.translated(path, "look at it"):

@@ -90,7 +90,7 @@ def shown(line: str, around: int = 0) -> str:
 
 
 def shown_matches(line: str, matches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Convert the matches in a line to spans of what is shown of it."""
+    """Convert the matches in a line to spans of the shown part."""
     if len(line) <= LONGEST or not matches:
         return tuple(matches)
     start, end, moved = clip(len(line), _SHOWN, matches[0][0])

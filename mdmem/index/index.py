@@ -104,9 +104,9 @@ class Index:
         self._changed_paths: ChangedPaths | None = tuple if is_hurried else None
 
     def _below(self, folder: str) -> str:
-        """Return the folder of the stores in that of all: a config that takes other files has its own stores.
+        """Return the folder of the stores: a config with other kinds of files has a folder of its own.
 
-        So a process that goes on with the config that it began with is in nobody's way.
+        So a process that still has the old config does not disturb the others.
         """
         own = "".join(suffix for suffix in NAMED_SUFFIXES if suffix in self.vault.suffixes)
         return os.path.join(folder, own[1:]) if own else folder
@@ -161,7 +161,6 @@ class Index:
             raise self._refuse() if self._is_hurried else error from None
 
     def _report_other(self) -> None:
-        """Report how far the process is that is waited for."""
         count = self._read_count() if self._progress else None
         if self._progress and count:
             self._progress(*count)
@@ -178,19 +177,18 @@ class Index:
         return count_files(self.vault.root, self.vault.suffixes)
 
     def _refuse(self) -> IndexNotReady:
-        """Return that the index is not ready, and how far it is."""
         done, of = self._read_count() or (0, self._file_count)
         return IndexNotReady(done=done, of=of)
 
     def _read_count(self) -> tuple[int, int] | None:
-        """Read how many memories of how many a long run of some process has indexed; None without one."""
+        """Read the progress of a long run of any process: memories done, and all; None without a run."""
         with contextlib.suppress(OSError, ValueError), open(os.path.join(self.folder, _COUNT), "rb") as file:
             done, of = map(int, file.read(64).split())
             return done, of
         return None
 
     def _keep_count(self, paths: Sequence[str]) -> Progress:
-        """Return what keeps the count of a run in a file, which others read without the lock."""
+        """Return a function that writes the progress to a file, which others read without the lock."""
         all_, progress = len({*self._known, *paths}), self._progress
 
         def report(done: int, of: int) -> None:
@@ -279,7 +277,7 @@ class Index:
         Args:
             error: what a question ended with.
             stamp: of the stores that it asked.
-            rebuilt: the folders whose stores it has repaired already.
+            rebuilt: the folders with stores that it has repaired already.
         """
         self._is_behind = True
         if isinstance(error, IndexDamaged):
@@ -400,7 +398,6 @@ class Index:
     def _write_changes(
         self, database: Database, text: TextIndex | None, look: Look, progress: Progress | None
     ) -> Synced:
-        """Write what has changed to the stores, and what the text index still lacks."""
         if text and _compare_stores(database, text) == _LOST:
             self.notes.append("the text index was rebuilt: it was not the one that the database knows")
             text.clear()
@@ -502,8 +499,8 @@ _LOST = "lost"
 def _compare_stores(database: Database, text: TextIndex | None) -> str:
     """Compare the text index with the database: it is current (""), "pending" or "lost".
 
-    Lost is one that belongs to another database: it has commits of which this one knows none, and is not the
-    one that this database began to fill.
+    It is lost when it belongs to another database: it has commits that this database does not know, and this
+    database did not begin to fill it.
     """
     if not text:
         return ""
@@ -515,7 +512,6 @@ def _compare_stores(database: Database, text: TextIndex | None) -> str:
 
 
 def _identify_text_index(text: TextIndex) -> str:
-    """Return what differs after the text index was replaced."""
     return str(_stamp_file(os.path.join(text.folder, VERSION_FILE)))
 
 
@@ -525,7 +521,6 @@ def _list_racy_paths(database: Database) -> list[str]:
 
 
 def _stamp_file(path: str) -> tuple[int, int]:
-    """Return the inode and time of a file, which differ after it was replaced."""
     try:
         status = os.stat(path)
     except OSError:

@@ -147,7 +147,6 @@ class Meaning:
         return found
 
     def _cut(self, path: str, known: str | None) -> list[tuple[str, str]]:
-        """Cut a memory, if it is as it was indexed, into the keys and texts of its passages."""
         document = self._index.vault.find(path) if known else None
         if document is None or document.hash != known:
             return []
@@ -167,7 +166,7 @@ class Meaning:
         Args:
             paths: the memories.
             keys: of their passages, by path.
-            held: those of which there are vectors.
+            held: those that have a vector.
         """
         if not self._is_local and not self._find_kept(_BEGUN):
             return ()
@@ -241,7 +240,6 @@ class Meaning:
         return seen
 
     def _list_kept(self, layers: Sequence[Namespace], columns: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the path, the hash, and some columns that are kept, of each memory of some namespaces."""
         query = f"SELECT path, hash, {columns} FROM passages WHERE model = ?"  # noqa: S608 - ours
         kept = {row[0]: row for row in self.file.rows(query, (self.embedder.name,))}
         for path, known in self._index.rows("SELECT path, hash FROM documents WHERE problem = ''"):
@@ -262,7 +260,7 @@ class Meaning:
             tell: called with the number of vectors that are made, and of all to make.
             may_go_on: asked before each, where no leaves the rest, and while all passages are looked at,
                 where it can only wait.
-            begin: called with how many passages of which vault go where, before the first one does.
+            begin: called with a sentence before the first passage is sent: how many, from where, to where.
             refuse: called with the path of each passage that the embedder refuses, and why; the next filling
                 tries it again.
 
@@ -422,7 +420,7 @@ class Nearness:
 
 
 def find_wall(path: str) -> str:
-    """Return the wall around a memory: the folder of its namespace, and of what a thread left behind."""
+    """Return the wall around a memory: the folder of its namespace, or of the thread that left it."""
     parts, at = path.split("/"), 0
     while at < len(parts) and parts[at] in NAMESPACES:
         at += NAMESPACES[parts[at]]

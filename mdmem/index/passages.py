@@ -60,7 +60,7 @@ _FACE = "[\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f1e5\U0001f200
 _LOOK = "[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*+"
 _EMOJI = regex(f"{_FACE}{_LOOK}(?:\u200d{_FACE}{_LOOK})*+|[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3")
 _MANY_FACES = regex(f"({_FACE}){_LOOK}\u200d?")
-# Letters of a script that few texts have stand for signs, of which the analyzer makes no words.
+# Letters of a rare script stand for signs, because the analyzer makes no words of signs.
 _SIGNS = str.maketrans("#+.&-", "ꔀꔁꔂꔃꔄ", "\ufe0f")
 _EMOJI_MARK = "ꔅ"
 _PLAIN_SIGNS = str.maketrans("ꔀꔁꔂꔃꔄ", "#+.&-")
@@ -226,7 +226,6 @@ def folded(text: str) -> str:
 
 
 def _split_by_script(text: str) -> Sequence[str]:
-    """Split a text where scripts with and without spaces meet."""
     if text.isascii():
         return (text,)
     text = unicodedata.normalize("NFKC", text)
@@ -349,7 +348,6 @@ def dates_text(path: str, fields: Mapping[str, Any]) -> str:
 
 
 def _spell_day(day: str) -> str:
-    """Write a day as people ask for it: `8 May 2023`."""
     if not day:
         return ""
     year, month, number = map(int, day.split("-"))
@@ -429,7 +427,6 @@ def _split_into_paragraphs(text: str, region: Span) -> Iterator[Span]:
 
 
 def _cut_long(text: str, start: int, end: int) -> Iterator[Span]:
-    """Strip a stretch and cut it where it is long, between lines or inside one."""
     while start < end and text[end - 1].isspace():
         end -= 1
     while start < end and text[start].isspace():
@@ -478,5 +475,4 @@ def _flatten_texts(value: Any) -> Iterator[str]:
 
 
 def _list_texts(value: Any) -> tuple[str, ...]:
-    """Return the texts of a field that is a list of texts, or one text."""
     return tuple(filter(None, map(field_text, value if isinstance(value, list) else [value])))

@@ -302,7 +302,6 @@ class _Parser:
 
 
 def _parse_phrase(phrase: str) -> list[Term]:
-    """Return the terms of a phrase: one for each stretch of it in scripts with, or without, spaces."""
     terms = []
     for runs in passages.runs_of(phrase):
         lone = len(runs[0]) == 1 and passages.is_lone(runs[0][0])

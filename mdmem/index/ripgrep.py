@@ -195,7 +195,7 @@ def message(printed: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def named(data: dict[str, Any]) -> str:
-    """Return the path in a message, as Python names a file whose name is not UTF-8."""
+    """Return the path in a message; a name that is not UTF-8 is spelled as Python does."""
     return os.fsdecode(_decode_bytes(data["path"]))
 
 
@@ -243,7 +243,6 @@ def matching_lines(printed: bytes) -> Iterator[Line]:
 
 
 def _parse_spans(printed: bytes, at: int, most: int) -> Iterator[tuple[int, int]]:
-    """Parse the spans of matches, in bytes of the line; none starts after `most`."""
     spans = ((min(int(m[1]), most), int(m[2])) for m in _SPAN.finditer(printed, max(at, 0)))
     yield next(spans, (0, 0))  # an anchored pattern may match the line without a span
     yield from spans

@@ -113,7 +113,7 @@ class Ranked(NamedTuple):
 
 
 class RankedBlock(NamedTuple):
-    """Some of what fits, the best first, and how many memories that fit are in no block yet."""
+    """Some of the hits, the best first, and how many memories that fit are in no block yet."""
 
     ranked: list[Ranked]
     further: int
@@ -224,7 +224,6 @@ class Scorer:
         return keys + (self._beside.list_keys(each) if self._beside else [])
 
     def _list_passage_keys(self, memories: Container[int]) -> list[int]:
-        """List the key of its memory for each passage of some memories that has a word of the query."""
         holding = [clause.search for clause in self._passage_clauses if clause.of == "passage"]
         if not holding:
             return []
@@ -270,7 +269,7 @@ class Scorer:
         return self._index.paths_at([each.candidate.address for each in ranked])
 
     def _find_nearest(self, near: Nearness, found: Sequence[DocAddress]) -> list[DocAddress]:
-        """Find the nearest memories that fill the first block, of those that fit but for the words."""
+        """Find the nearest memories that pass the filters, as many as the first block has room for."""
         known = {whole.key for whole in self._index.wholes(found)}
         wanted, keys = text_index.BLOCK - len(found), near.nearest(text_index.NEAREST)
         fits = self._find_fitting(keys)
@@ -281,7 +280,6 @@ class Scorer:
         return [fits[key] for key in keys if key in fits and key not in known][:wanted]
 
     def _find_fitting(self, keys: Sequence[int] | None) -> dict[int, DocAddress]:
-        """Find by key the memories that fit but for the words; of all, or of some."""
         searches = [Search.const_score_query(wholes_query(), 1.0)]
         if keys is not None:
             searches.append(any_of(of_memories(keys)))
@@ -333,10 +331,6 @@ class Scorer:
     def _match_clauses(
         self, keys: Sequence[int], *, every: bool
     ) -> dict[PassagePlace, tuple[list[Clause], list[Clause]]]:
-        """Find the clauses that match each passage of some memories: those about passages, and the others.
-
-        With `every`, passages that none matches are there, too.
-        """
         clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
         if every:
             clauses.append(Clause(_MEANING, "", Search.all_query()))
@@ -369,12 +363,12 @@ class Scorer:
             yield candidate.passages[ordinal][0], scores[ordinal], around
 
     def _weigh_nearness(self, share: float, nearness: float) -> float:
-        """Return what a memory or passage gains that is so near, by what the words of the query are worth."""
+        """Return the score for nearness in meaning, a share of the weight of the words of the query."""
         return nearness * share * self._query_worth if nearness else 0.0
 
     @cached_property
     def _query_worth(self) -> float:
-        """What the words of the query are worth together; 1 where no memory has any of them."""
+        """The weight of all words of the query; 1 where no memory has any of them."""
         return math.fsum(map(self._weigh_word, self._query.words)) if self._known_words else 1.0
 
     def _sort_ranked(self, ranked: list[Ranked]) -> list[Ranked]:
@@ -405,7 +399,6 @@ class Scorer:
         return tuple(part for part in parts if part.value)
 
     def _list_memory_parts(self, candidate: Contender) -> list[tuple[str, str, float]]:
-        """Return the parts of the score of a memory as a whole: field, word, value."""
         size, parts = candidate.whole.size, []
         for words, least, growing in (
             (self._known_words, text_index.PRESENCE, 1 - text_index.PRESENCE),
@@ -430,7 +423,6 @@ class Scorer:
 
     @cached_property
     def _memory_search(self) -> Search:
-        """Finds the memories that fit, with scores that are whole numbers."""
         if not self._query.is_ranked:
             return self._restrict([unscored(wholes_query())])
         texts = [
@@ -445,13 +437,11 @@ class Scorer:
 
     @property
     def _text_search(self) -> Search:
-        """Finds those of them with a word in the text, not only in the title or tags."""
         held = [_match_value("whole", word) for word in self._known_words]
         held += [_match_term(term, "whole") for term in self._query.prefixes]
         return Search.boolean_query([(Occur.Must, self._memory_search), (Occur.Must, unscored(any_of(held)))])
 
     def _restrict(self, searches: Sequence[Search]) -> Search:
-        """Find what all of some searches find, and the filters of the query let through."""
         demanded = [*_build_demands(self._query)]
         if self._within:
             demanded.append(any_of([_match_value("folder", path) for path in self._within]))
@@ -480,7 +470,6 @@ class Scorer:
 
     @cached_property
     def _memory_clauses(self) -> list[Clause]:
-        """What scores a memory, apart from the words in its text."""
         clauses = []
         for word in self._query.words:
             weight = self._weigh_word(word)
@@ -502,7 +491,6 @@ class Scorer:
 
     @cached_property
     def _passage_clauses(self) -> list[Clause]:
-        """What scores a passage, or is counted in it."""
         at_all, clauses = text_index.PASSAGE_PRESENCE, []
         for word in self._known_words:
             rarity = self._weigh_rarity(word)
@@ -549,7 +537,6 @@ class Scorer:
         return _idf(self._passage_count, max(1, self._count_word("text", word)))
 
     def _count_word(self, name: str, word: str) -> int:
-        """Count the visible memories ("whole") or passages ("text") that have a word."""
         search = self._without_observations(_match_value(name, word))
         return self._view.count_word((bool(self._beside), name, word), name, word, search)
 
@@ -562,7 +549,6 @@ class Scorer:
         return self._count_seen("passages", Search.all_query())
 
     def _count_seen(self, name: str, search: Search) -> int:
-        """Count the visible documents that a search finds; the count is kept under `name`."""
         return self._view.count((bool(self._beside), name), self._without_observations(search))
 
     def _without_observations(self, search: Search) -> Search:
@@ -631,7 +617,6 @@ def _scale_parts(total: float, parts: Sequence[tuple[str, str, float]]) -> Itera
 
 
 def _split_clauses(clauses: Sequence[Clause]) -> tuple[list[Clause], list[Clause]]:
-    """Return the clauses about passages, and the others."""
     own, others = list[Clause](), list[Clause]()
     for clause in clauses:
         (own if clause.of in _OF_PASSAGES else others).append(clause)

@@ -267,7 +267,7 @@ def search(
 def _choose_hits(
     scorer: Scorer, reader: _MemoryReader, admission: _Admission, request: SearchRequest
 ) -> tuple[list[tuple[Ranked, Hit]], int]:
-    """Return the best hits that may be given, with what was ranked, and how many more there are."""
+    """Return the best hits that are admitted, each with its rank, and how many more there are."""
     chosen: list[tuple[Ranked, Hit]] = []
     seen = 0
     for block in scorer.rank(request.each):
@@ -287,12 +287,12 @@ def _choose_hits(
 
 
 class _Admission(NamedTuple):
-    """Chooses what a search may give.
+    """The memories that a search may give.
 
     Attributes:
         states: what does not count, by the key of the memory: its name, and why.
         wanted: the keys of the only memories to give; None for all.
-        hidden: what was ranked, and does not count.
+        hidden: the names of those that were found and do not count.
     """
 
     states: Mapping[int, str]
@@ -321,7 +321,7 @@ class _Admission(NamedTuple):
         return self.wanted is None or key in self.wanted
 
     def admits(self, ranked: Ranked) -> bool:
-        """Tell whether what was ranked may be given, and keep the name of what does not count."""
+        """Tell whether a memory may be given, and keep the name of one that does not count."""
         key = ranked.candidate.whole.key
         if not ranked.is_worded:
             return self.has_key(key)
@@ -433,11 +433,9 @@ class _MemoryReader:
         return memory.hit(line, around, matches, score=round(ranked.score, 4))
 
     def _find_unshown(self, document: Document, place: PassagePlace, near: Collection[int]) -> int:
-        """Find the line that stands for a passage which fits by its date, an escape or a heading above.
+        """Find the line to show of a passage that fits by its date, an escape or a heading above.
 
-        Of one that is `near` in meaning, it is the first.
-
-        It is 0 where the passage no longer fits.
+        Of a passage that is `near` in meaning, it is the first line; it is 0 if the passage no longer fits.
         """
         passages = self._cut_passages(document)
         passage = passages[place.ordinal] if place.ordinal < len(passages) else None
@@ -527,7 +525,6 @@ class _MemoryReader:
         return start, line[start:end]
 
     def _find_passage_spans(self, document: Document, line: int, place: PassagePlace | None) -> list[Span]:
-        """Return the span of the passage at a place; without one, those of all passages in a line."""
         passages = self._cut_passages(document)
         if place and place.ordinal < len(passages):
             return [passages[place.ordinal].span]
@@ -547,7 +544,6 @@ def _find_passage_lines(document: Document, place: PassagePlace | None) -> range
 
 
 def _find_lines_near(document: Document, line: int, most: int) -> range:
-    """Return up to `most` lines before and after a line, no further than its section."""
     lines, sections = document.lines, document.sections
     first, last = 1, len(lines)
     place = bisect_right(sections, lines.span(line).start, key=lambda section: section.span.start)

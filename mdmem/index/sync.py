@@ -88,7 +88,6 @@ def moves(gone: Mapping[str, tuple[str, str]], created: Mapping[str, tuple[str, 
 
 
 def _keep_unique(marks: Mapping[str, str]) -> dict[str, str]:
-    """Return the paths by their marks, without empty marks and those of two paths."""
     count = Counter(marks.values())
     return {mark: path for path, mark in marks.items() if mark and count[mark] == 1}
 
@@ -384,7 +383,6 @@ class Sync:
     def _read_files(
         self, paths: Sequence[str], gone: list[str], progress: Progress | None
     ) -> Generator[tuple[Read, Understood | None]]:
-        """Read the files that exist, and parse them where workers do that; add the others to `gone`."""
         vault, limits = self._vault, self._vault.config.limits
         alone = (read(vault.disk.place(path), path, limits) for path in paths)
         files: Iterator[tuple[Read, Understood | None] | None] = (each and (each, None) for each in alone)

@@ -84,8 +84,8 @@ PASSAGE_NEIGHBOURS = (0.5, 0.3, 0.15)
 
 # -- meaning ------------------------------------------------------------------------------------------
 
-# What a passage gains, and its memory by the nearest of its passages, as shares of what the words of the
-# query are worth, for each further step of nearness; see `mdmem.index.meaning`.
+# What a passage gains for each further step of nearness, and what its memory gains by its nearest passage: a
+# share of the weight of all words of the query. See `mdmem.index.meaning`.
 PASSAGE_MEANING = 0.125
 MEMORY_MEANING = 0.075
 # The passages of a scan that mostly are of enough memories to fill the first block.
@@ -389,7 +389,6 @@ class TextIndex:
         return matching
 
     def _find_scored(self, query: tantivy.Query, usual: int) -> list[PassageHit]:
-        """Return all documents as `best`; mostly there are no more than `usual`."""
         hits = self.best(query, usual)
         return self.best(query, ALL) if len(hits) == usual else hits
 
@@ -594,7 +593,6 @@ class _TranslatingErrors:
 
 
 def _add_whole(document: tantivy.Document, memory: Indexed, key: int) -> None:
-    """Add the fields of the memory to its first passage."""
     document.add_text("path", memory.path)
     document.add_text("whole", memory.text)
     document.add_text("title", passages.written_out("\n".join((memory.title, *memory.aliases))))
@@ -680,7 +678,6 @@ def _mark_kind(kind: Kind) -> str:
 
 
 def _in_folder(path: str) -> tantivy.Query:
-    """Find the passages of a memory, or of all in a folder."""
     return tantivy.Query.term_query(schema(), "folder", path)
 
 

@@ -1,7 +1,7 @@
-"""What a session begins with, while there is no index: the few memories that it is about are read themselves.
+"""The start of a session while there is no index: the few memories that it needs are read themselves.
 
-They stand in a database in memory, with those that may have taken their place. So a view asks the same
-questions of it as of the index, and gets the same answers about these memories.
+Their rows, and those of memories that may have taken their place, are in a database in memory. A view asks it
+as it asks the index, and gets the same answers about these memories.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FileIndex(Index):
     """Answers what a view asks an index about the memories that a session begins with; see the module.
 
     Args:
-        vault: whose memories.
+        vault: the vault of the memories.
         namespaces: of the layers.
         refused: why the index is not ready, where that is known; the attribute also says how many memories
             are not read.
@@ -118,7 +118,7 @@ class FileIndex(Index):
         return paths[:_MOST_READ]
 
     def _list_begun_with(self, layer: Vault) -> Iterator[str]:
-        """Yield what has a part of a context in a layer, by its paths in the whole vault."""
+        """Yield the memories of a layer that a context begins with, by their paths in the whole vault."""
         yield join(layer.namespace, layer.project_file)
         for kind in layer.config.kinds:
             walked = layer.walk(kind.folder) if kind.title and kind.folder else ()
@@ -128,6 +128,6 @@ class FileIndex(Index):
 
 
 def _list_names(written: str) -> Iterator[str]:
-    """Yield the last parts of what a field may name, be it a name, a path or a link."""
+    """Yield the last part of each name, path or link in a field."""
     for part in filter(str.strip, re.split(r"[\[\]()<>|#]+", percent_decoded(written))):
         yield part.strip().rstrip("/").rpartition("/")[2].removesuffix(".md")

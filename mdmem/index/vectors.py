@@ -125,7 +125,6 @@ class VectorFile:
                 return self._ask(ask)
 
     def _close(self, *suffixes: str) -> None:
-        """Close the database, and delete some of its files."""
         database, self._database = self._database, None
         if database:
             database.close()
@@ -139,7 +138,7 @@ class FolderVectors(Vectors):
 
     Args:
         file: keeps them.
-        model: whose they are; those of others are not used.
+        model: the model that made them; those of others are not used.
         find_dims: says how many numbers each has.
         owner: tells apart who uses the file: keys of others are never seen.
 
@@ -207,7 +206,6 @@ class FolderVectors(Vectors):
         return {key for (key,) in self._select("key", keys)}
 
     def _select(self, what: str, keys: Collection[str]) -> list[Any]:
-        """Return some columns of the vectors with these keys."""
         listed, found = [*keys], list[Any]()
         for start in range(0, len(listed), _CHUNK):
             some = listed[start : start + _CHUNK]
@@ -216,7 +214,6 @@ class FolderVectors(Vectors):
         return found
 
     def _score(self, vector: Sequence[float], numbers: Any, scales: Any) -> Any:
-        """Return the cosines of a vector to others: sums of whole numbers, times two scales."""
         np = _import_numpy()
         asked, scale = self._round(vector)
         # No library for matrices: it would start threads, and add up in an order of its own.
@@ -224,7 +221,6 @@ class FolderVectors(Vectors):
         return np.einsum("ij,j->i", *wide) * scales * scale
 
     def _round(self, vector: Sequence[float]) -> tuple[Any, float]:
-        """Round a vector to whole numbers of 8 bits, and return the scale that makes its length 1."""
         np = _import_numpy()
         given = np.asarray(vector, dtype=np.float64)
         most = np.abs(given).max(initial=0.0)

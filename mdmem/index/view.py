@@ -107,7 +107,6 @@ def refuse_no_date(conditions: Sequence[Condition], memories: Sequence[Mapping[s
 
 
 def _is_date(text: str) -> bool:
-    """Tell whether a text is a month, a day or a time."""
     return bool(_DATE_LIKE.match(text) and (read_date(text) or read_date(f"{text}-01")))
 
 
@@ -197,7 +196,6 @@ _HIGHEST = "\U0010ffff"
 
 
 def _build_wall_condition(wall: Namespace) -> tuple[str, tuple[str, ...]]:
-    """Build the SQL condition that the memory `d` is in a namespace, and its values."""
     # SQLite compares texts by their bytes, in which "0" follows "/".
     parts = ["d.path >= ? AND d.path < ?"]
     values = [f"{wall.folder}/", f"{wall.folder}0"] if wall.folder else ["", _HIGHEST]
@@ -231,7 +229,7 @@ class View:
     """
 
     unsaved: Mapping[str, bytes] = MappingProxyType({})
-    """What stands in an editor and not on the disk yet, by the file, relative to the workspace: nothing."""
+    """Texts of an editor that are not saved, by their files in the workspace: a view has none."""
 
     def __init__(self, index: Index, vault: Vault) -> None:
         self.index = index
@@ -273,7 +271,6 @@ class View:
         return self.rows(f"{query} WHERE {{inside}} {rest}", values)
 
     def _list_paths(self, table: str, rest: str, values: Sequence[Any] = ()) -> list[str]:
-        """List the memories with such rows, by path; see `part_rows`."""
         rows = self.part_rows(table, "DISTINCT d.path", f"{rest} ORDER BY d.path", values)
         return [self.inside(path) for (path,) in rows]
 
@@ -316,7 +313,6 @@ class View:
         return [name for (name,) in self.part_rows("fields", "DISTINCT x.key")]
 
     def _load_all_tags(self) -> dict[int, set[str]]:
-        """Return the tags of each document, by its number, and those above them."""
         tags: dict[int, set[str]] = {}
         for number, name in self.part_rows("tags", "x.document, x.name"):
             tags.setdefault(number, set()).update(accumulate(name.split("/"), "{}/{}".format))
@@ -375,7 +371,7 @@ class View:
         return [(self.inside(path), problem) for path, problem in self.rows(query)]
 
     def flaws(self) -> list[tuple[str, str]]:
-        """List the memories whose frontmatter cannot be read as a whole, each with the reason."""
+        """List the memories with frontmatter that cannot all be read, each with the reason."""
         query = "SELECT d.path, d.flaw FROM documents AS d WHERE {inside} AND d.flaw != '' ORDER BY d.path"
         return [(self.inside(path), flaw) for path, flaw in self.rows(query)]
 
@@ -432,7 +428,6 @@ class View:
 
     @cached_property
     def _attachments(self) -> dict[str, list[str]]:
-        """The files that are no memories, by the key of a link that names them."""
         found: dict[str, list[str]] = {}
         for path in sorted({*self.vault.other_files(), *self._list_left_out()}):
             found.setdefault(key_of(path), []).append(path)
@@ -443,7 +438,6 @@ class View:
         return sorted({path for key in set(keys) for path in self._list_linking(key)})
 
     def _list_linking(self, key: str) -> list[str]:
-        """List the memories with a link that has a key, or that may have it by its label."""
         labelled = self._list_paths("links", "AND x.label = ? AND x.label != ''", (key,))
         return self._list_paths("links", "AND x.key = ?", (key,)) + labelled
 
@@ -499,7 +493,6 @@ class View:
         return sorted(self._list_keys(path, rows))
 
     def _list_keys(self, path: str, names: Iterable[tuple[str, str]]) -> set[str]:
-        """List the keys of links that use one of a memory's names, or that of its file."""
         keys = {link_key(kind, name) for kind, name in names}
         return keys.union(stem_keys(self.layout.file_of(path))) if keys else keys
 

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 
 _FILE = os.path.join(os.path.dirname(__file__), "wordpiece.vocabulary")
 _LONGEST_WORD = 100  # characters
-# What BERT takes for Chinese, each character of which is a word.
+# What BERT takes for Chinese: each character is a word.
 _CHINESE = (
     *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F)),
     *((0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),

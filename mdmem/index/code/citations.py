@@ -235,7 +235,6 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
 def _judge_absent(
     workspace: Workspace, citation: Citation, path: str, followed: Followed, seen: str
 ) -> Judgement:
-    """Return what became of a citation whose file is not there."""
     first, last = lines_of(citation) or (None, None)
     named = namesakes(workspace, citation)
     if named is None:
@@ -253,7 +252,7 @@ def _judge_absent(
 
 
 def pin_now(workspace: Workspace, citing: str, citation: Citation) -> str:
-    """Return the pin of what is cited, as it is now; empty when it is not there or cannot be read.
+    """Return the pin of the cited code as it is now; empty when it is not there or cannot be read.
 
     It is what stands in a pin behind the citation. That of a symbol is of the lines of all its definitions,
     one after the other.
@@ -273,7 +272,6 @@ def _pin_for(source: Source, citation: Citation) -> str:
 
 
 def _judge_renamed(judgement: Judgement, path: str, citation: Citation) -> Judgement:
-    """Return the judgement of a citation whose file has another name now."""
     renamed = f"the file was renamed to {path}"
     reason = f"{renamed}; {judgement.reason}" if judgement.reason else renamed
     if judgement.state == OK and citation.first is not None:
@@ -311,7 +309,6 @@ class _Judging(NamedTuple):
         return self._judge_lines(current, *lines) if lines else self._judge_symbol(current)
 
     def _find_then(self) -> _Then | None:
-        """Return what was cited when it was cited, by the first of pin, git and index that knows."""
         workspace, citation = self.workspace, self.citation
         commit = workspace.commit_of(self.citing, citation.line)
         source = workspace.then(commit, self.path) if commit else None
@@ -344,7 +341,6 @@ class _Judging(NamedTuple):
         return Judgement(CHANGED, current.path, *place, f"{symbol} was changed", against)
 
     def _judge_undefined(self, then: _Then | None, current: Source) -> Judgement:
-        """Return a symbol of which no definition is found."""
         symbol, problem = self.citation.symbol, current.symbols.problem
         against = then.against if then else ""
         old = then.source if then else None
@@ -384,7 +380,6 @@ class _Judging(NamedTuple):
         return Judgement(UNKNOWN, current.path, first, last, _describe_end(current))
 
     def _judge_by_pin(self, then: _Then, current: Source, first: int, last: int) -> Judgement:
-        """Return what became of lines of which only the pin is known."""
         if _pin_for(current, self.citation) == then.pin:
             return self._judge_unchanged(then, current, [first], first, last)
         places = current.pinned_places(then.pin, last - first + 1)
@@ -399,7 +394,6 @@ class _Judging(NamedTuple):
         return Judgement(CHANGED, current.path, first, min(last, len(current.lines)), reason, then.against)
 
     def _judge_by_source(self, then: _Then, old: Source, current: Source, first: int, last: int) -> Judgement:
-        """Return what became of lines of which the whole file of then is known."""
         line_map = self.workspace.line_map(old, current)
         content = old.lines[first - 1 : last]
         moved = line_map.moved(first, last)
@@ -421,7 +415,6 @@ class _Judging(NamedTuple):
     def _judge_unchanged(
         self, then: _Then, current: Source, places: Sequence[int], first: int, last: int
     ) -> Judgement:
-        """Return the lines stand unchanged at one or several places."""
         more = last - first
         if len(places) > 1:
             listed = ", ".join(_describe_lines(place, place + more) for place in places[:_LISTED])
@@ -436,7 +429,7 @@ class _Judging(NamedTuple):
 
 
 def _new_places(line_map: LineMap, current: Source, content: Sequence[str]) -> list[int]:
-    """Return where `content` stands in lines of which most were not there before."""
+    """Return where `content` stands in lines that are mostly new."""
     if sum(character.isalnum() for line in content for character in line) < _TELLING:
         return []
     telling = [number for number, line in enumerate(content) if line.strip()]
@@ -512,7 +505,6 @@ def _edit_moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
 
 
 def _repoint(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
-    """Yield the edits that make a citation say where the code is now."""
     document, citation, citing, judgement = judged
     path = path_to(workspace, citing, citation, judgement.path)
     if path != citation.path:

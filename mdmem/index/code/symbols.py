@@ -292,7 +292,7 @@ def _read_tree(language: _Language, root: Any) -> Iterator[Symbol]:
 
 
 def _find_wrapper(language: _Language, node: Any, child: Any, whole: Any) -> Any:
-    """Return the node whose lines are those of `child`: what wraps it and nothing else."""
+    """Return the node that wraps `child` and nothing else, with the same lines."""
     if node.type not in language.wraps:
         return child
     held = [c for c in node.named_children if c.type in language.defines or c.type in language.wraps]
@@ -326,7 +326,6 @@ def _declares_function(declarator: Any) -> bool:
 
 
 def _grammars_names(node: Any) -> list[str]:
-    """Return what a definition calls what it defines; empty for one without a name."""
     if node.type == "impl_item":
         return _node_texts([_find_name(node.child_by_field_name("type"), "type")])
     if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:

@@ -193,7 +193,7 @@ _Result = TypeVar("_Result")
 
 
 class Unread(NamedTuple):
-    """A path whose content is not looked at.
+    """A path that is there, without a look at its content.
 
     Attributes:
         reason: why not: "it is binary".
@@ -346,7 +346,6 @@ class Workspace:
 
     @cached_property
     def _files_by_name(self) -> dict[str, list[str]] | None:
-        """The paths of all files by their names."""
         from mdmem.index import ripgrep  # noqa: PLC0415 - only where a citation leads nowhere
 
         options = ("--no-config", "--no-messages", "--no-require-git", "--files", "--", "./")
@@ -406,7 +405,6 @@ class Workspace:
         return commits[number - 1] if number and number <= len(commits) == len(then.lines) else None
 
     def _read_committed(self, path: str) -> Source | None:
-        """Return the file `path` as the head has it."""
         return self.then(self.head, path) if self.head else None
 
     def _sole_commit(self, path: str) -> str | None:
@@ -473,7 +471,6 @@ class Workspace:
 
     @cached_property
     def _removals(self) -> Removals | None:
-        """What commits took away; None where git cannot say."""
         if self.repository is None or self.head is None:
             return None
         from mdmem.git.history import History  # noqa: PLC0415 - as above
@@ -500,7 +497,6 @@ class Workspace:
         return self._ask_git((), lambda of: of.renames(commit, before=before), self.repository)
 
     def _find_existing(self, pairs: tuple[Renamed, ...], name: str) -> str | None:
-        """Return the path that `name` was renamed to, when there is a file now."""
         for pair in pairs:
             path = self.repository.path(pair.new) if pair.old == name and self.repository else None
             if path is not None and self.current(path) is not None:

@@ -152,7 +152,7 @@ class Site(NamedTuple):
         roots: as `Dialect.roots`, with folders seen from the workspace.
         generated: as `Dialect.generated`; `*` where a program may make any page.
         config: what was read of the configs.
-        served: the folders whose addresses a config says plainly: where these begin, and the folder.
+        served: the folders with addresses that a config says plainly: the beginning of these, and the folder.
     """
 
     folder: str = ""
@@ -227,7 +227,6 @@ def _look_into(root: str, folder: str) -> Site | None:
 
 
 def _list_mounts(folder: str, config: str) -> Iterator[tuple[str, str]]:
-    """Yield where the addresses of a site lead that its config mounts; of the mounts in the workspace."""
     for source, target in _MOUNT.findall(config):
         part, _, start = target.strip(" \t/").partition("/")
         place = _place_below(folder, source)
@@ -296,7 +295,6 @@ def _read_object(script: str, start: int) -> tuple[str, str]:
 
 
 def _read_option(options: str, name: str) -> str:
-    """Return the text that an option has; empty where it says none plainly."""
     said = re.search(rf"\b{name}['\"]?\s*:\s*['\"]([^'\"\n]+)['\"]", options)
     return said[1] if said else ""
 
@@ -328,7 +326,6 @@ def _has_program(at: str, name: str, text: str) -> bool:
 
 
 def _read_config(file: str) -> str:
-    """Read a config; where it is a folder, the files in it that may say something."""
     try:
         names = sorted(filter(_CONFIGS.fullmatch, os.listdir(file)))
     except OSError:  # as it is no folder

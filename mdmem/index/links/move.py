@@ -108,7 +108,7 @@ def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | No
     Args:
         known: the memories around.
         moves: memories, and attachments, which somebody else moves: of these only the links follow.
-        folders: those of which all that moves is moved, for links that lead to them or to a folder in them.
+        folders: folders that move whole, for links that lead to them or to a folder in them.
 
     Raises:
         AlreadyExists: a memory stands at a new path, or two would.
@@ -153,8 +153,8 @@ def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
     """Return the plan that fixes links after memories were moved by other means, old path to new path.
 
     Rewritten are links that lead nowhere now, or are ambiguous now, and were not before. Those that lead
-    elsewhere now are reported (`left_out`): whoever moved the memory may have meant it. A move whose new path
-    is gone, or whose old path is taken again, counts no more.
+    elsewhere now are reported (`left_out`): whoever moved the memory may have meant it. A move no longer
+    counts when its new path is gone, or its old path is taken again.
     """
     repairs = Repairs(known, moved)
     shift = repairs.shift

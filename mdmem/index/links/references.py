@@ -289,7 +289,7 @@ def occurrences(
 
 
 def unresolved(around: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the links of each memory of which one is broken."""
+    """Yield the findings about links of each memory that has a broken one."""
     broken, repairs = (DANGLING, AMBIGUOUS), find_repairs(around, around.all_names)
     for path in dict.fromkeys(link.place.path for link in links if link.place.state in broken):
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is reported elsewhere
@@ -475,9 +475,9 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
 
 
 def _may_lead_nowhere(document: Document, link: Link, at: int) -> bool:
-    """Return whether a link at a place may be dead: in a comment of Obsidian, or where it may be none.
+    """Return whether a dead link is no error: it is in a comment of Obsidian, or may not be a link at all.
 
-    That is a list in the frontmatter, a half of `[[1]](path)` that looks like no file, an unused definition.
+    It may be a list in the frontmatter, a half of `[[1]](path)`, or a definition that nothing uses.
     """
     text = document.text
     if link.kind == "definition":
@@ -561,7 +561,6 @@ def judge_link(
 def _judge_broken(
     around: View, path: str, link: Link, meant: Resolution, read: Callable[[str], Document]
 ) -> str:
-    """Return the state of a link of which the target, or else the anchor, is not found."""
     if link.kind in QUIET_KINDS or _is_of_no_tool(around, path, link.kind):
         return UNKNOWN
     if meant.path is None:

@@ -270,7 +270,7 @@ def _retitle_heading(document: Document, number: int, new: str) -> tuple[TextEdi
 def _plan_reanchoring(
     known: Known, document: Document, own: TextEdit, new_anchor: _NewAnchor, message: str
 ) -> EditPlan:
-    """Return the plan of the edit `own`, and of every link outside of it whose anchor there changes."""
+    """Return the plan of the edit `own`, and of the new anchors of all links that it changes."""
     names = ChangedNames(known.names)
     keys = {
         *keys_of(document.path, document.fields, document.text),

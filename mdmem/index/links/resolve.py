@@ -320,18 +320,16 @@ def page_of(path: str) -> str:
 
 
 def address_of(path: str) -> str:
-    """Return where a page is served whose name begins with a day, or with a number that gives its order."""
+    """Return where a page is served, if its name begins with a day, or with a number that orders it."""
     page, is_dated = _DAY.subn(r"\1/\2/\3/", page_of(path))
     return page if is_dated else drop_numbers(page)
 
 
 def _dash(path: str) -> str:
-    """Return where Hugo serves a page: in small letters, without blanks."""
     return page_of(path).replace(" ", "-").lower()
 
 
 def _post_of(path: str) -> str:
-    """Return how Jekyll names a post."""
     return without_suffix(path).replace("_posts/", "", 1)
 
 
@@ -391,7 +389,6 @@ def _find_by_address(
 def _keep_of_site(
     names: Names, site: Site, paths: Iterable[str], source: str, address: str = "."
 ) -> tuple[str, ...]:
-    """Return the paths of a site's own pages that may be at an address, without those of other users."""
     found, file_of = drop_walled([*dict.fromkeys(paths)], source), names.layout.file_of
     own = [path for path in found if find_site(names.layout, path).folder == site.folder]
     return tuple(path for path in own if begins_as_served(site, file_of(path), address))
@@ -647,7 +644,6 @@ def _ending_with(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tupl
 def _arrange_candidates(
     candidates: tuple[str, ...], around: tuple[str, ...], whole: str, *, folded: bool
 ) -> _Arranged:
-    """Return those in the nearest of the namespaces `around`; only the complete ones where one is `whole`."""
     as_is = str.casefold if folded else str
     complete = {as_is(namespace + whole) for namespace in around} if whole else set()
     found = [path for path in candidates if as_is(path) in complete] or candidates

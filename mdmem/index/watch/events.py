@@ -146,7 +146,6 @@ class Watch:
     # -- from hints to events -----------------------------------------------------------------------------
 
     def _take_hints(self, hints: Hints) -> None:
-        """Sync the index and queue the events of memories; note what has to be judged because of them."""
         is_again, self._unfinished_hints = self._unfinished_hints is not None, hints
         for notice in () if is_again else hints.notices:
             self._events.append(Event(NOTICE, code=notice.code, message=notice.message))
@@ -171,7 +170,6 @@ class Watch:
         return bool(self._files_due or self._references_due or self._findings_due)
 
     def _judge_next(self) -> None:
-        """Judge the next few memories: their cited files, else their references, else their findings."""
         if self._files_due:
             # Watch the files before they are read, so that no change in between is missed.
             some = set(islice(self._files_due, _STEP))
@@ -203,11 +201,9 @@ class Watch:
     # -- memories -----------------------------------------------------------------------------------------
 
     def _read_states(self, paths: Collection[str] | None) -> dict[str, _Known]:
-        """Return what the index says of memories: of all, or of those at or below `paths` of the vault."""
         return {path: _Known(i, digest, keys) for path, i, digest, keys in self._view.states(paths)}
 
     def _known_at(self, paths: Collection[str] | None) -> dict[str, _Known]:
-        """Return what was known of memories: of all, or of those at or below `paths` of the vault."""
         base = self._view.base
         if paths is None or any(is_under(base, path) for path in paths):
             return dict(self._memories)
@@ -241,7 +237,6 @@ class Watch:
     # -- references ---------------------------------------------------------------------------------------
 
     def _find_broken(self, sources: Collection[str] | None) -> dict[str, dict[tuple[str, str], Occurrence]]:
-        """Return the broken references of memories, of all without `sources`."""
         found: dict[str, dict[tuple[str, str], Occurrence]] = {}
         for occurrence in occurrences(self._view, types=_CAN_BREAK, paths=sources):
             if occurrence.place.state in BROKEN:
@@ -264,7 +259,6 @@ class Watch:
                         yield Event(HEALED, path, line=line, target=occurrence.target, code=occurrence.type)
 
     def _watch_cited(self, memories: Collection[str] | None) -> None:
-        """Watch the files that memories point at, now that these ones (all without) may point elsewhere."""
         found = files_of(self._view, memories)
         for path in list(self._files) if memories is None else memories:
             for file in self._files.pop(path, ()):

@@ -196,7 +196,7 @@ class Watched:
                         into.file(path)
 
     def find_linked(self) -> None:
-        """Find the memories that got another name elsewhere, of which the system tells no folder."""
+        """Find the memories that got another name in a folder that the system does not name."""
         for folder in self._watches:
             with contextlib.suppress(OSError), os.scandir(self._locate(folder)) as entries:
                 for entry in entries:

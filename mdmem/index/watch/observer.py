@@ -84,7 +84,6 @@ class Observed(FileSystemEventHandler):
             self.limited = True
 
     def _is_alive(self) -> bool:
-        """Return whether every thread of the observer runs."""
         if self._observer is None or not self._observer.is_alive():
             return False
         return all(thread.is_alive() for thread in self._observer.emitters)

@@ -270,7 +270,6 @@ class Watcher:
             self._gathered.all_now()
 
     def _follow_mounts(self) -> None:
-        """Watch what is there now, after something was mounted or unmounted."""
         if self._table < 0:
             return
         poll = select.poll()
@@ -292,7 +291,6 @@ class Watcher:
         return kind
 
     def _retry_watches(self) -> None:
-        """Try to watch what could not be watched."""
         try:
             self._events = self._events or self._open_events()
         except OSError:
@@ -311,7 +309,7 @@ class Watcher:
             self._gathered.notices.append(Notice("watched", "every folder of the vault is watched again"))
 
     def _plan_look(self, took: float) -> None:
-        """Plan the next look at everything, the last one of which took `took` seconds."""
+        """Plan the next look at everything; the last one took `took` seconds."""
         every = self._every
         if self._is_limited and every is None:
             every = POLL_SECONDS
@@ -320,7 +318,7 @@ class Watcher:
         self._next_look = time.monotonic() + max(every, took * _SHARE) if every else math.inf
 
     def _look_at_singles(self) -> None:
-        """Look at the mounted files, and at those with several names, of which no event may tell."""
+        """Look at the mounted files, and at those with several names: no event may tell about them."""
         linked = (
             {path: os.path.join(self._root, path) for path in self._events.linked} if self._events else {}
         )
@@ -342,7 +340,6 @@ class Watcher:
         self._next_code_look = now + max(POLL_SECONDS, (now - began) * _SHARE) if self._cited else math.inf
 
     def _next_due(self, now: float) -> float:
-        """Return when there is something to do next, unless something happens."""
         due = self._gathered.ready if self._gathered else math.inf
         if self._events and self._events.gone:
             due = min(due, now + GONE_SECONDS)
@@ -359,7 +356,6 @@ class Watcher:
     # -- waiting ------------------------------------------------------------------------------------------
 
     def _wait_for_event(self, seconds: float) -> None:
-        """Wait for an event, for `_wake_thread`, or for this many seconds."""
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
         if HAS_INOTIFY and self._events:
@@ -369,7 +365,6 @@ class Watcher:
             os.read(self._wake_read, 4096)
 
     def _wake_thread(self) -> None:
-        """Let the thread that waits look again."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_write, b"!")
 
@@ -384,7 +379,6 @@ class Watcher:
 
 
 def _file_state(path: str) -> tuple[int, ...]:
-    """Return what changes when a file does; empty when it is not there."""
     try:
         status = os.stat(path)
     except OSError:
@@ -400,7 +394,7 @@ class Keeper:
 
     Args:
         index: of a vault, which is asked in this process.
-        watcher: one that is started, and whose hints somebody else takes in; a new one without.
+        watcher: a started one, if somebody else takes in its hints; a new one without.
     """
 
     def __init__(self, index: Index, watcher: Watcher | None = None) -> None:
@@ -434,6 +428,5 @@ class Keeper:
             self._stop_following()
 
     def _take_changed(self) -> frozenset[str] | None:
-        """Return what may have changed since it was asked last; None: anything."""
         hints = self._watcher.pending(take=self._is_own)
         return None if hints is None or hints.everything else hints.paths

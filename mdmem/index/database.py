@@ -163,11 +163,7 @@ class Database:
         return []
 
     def known(self, paths: Collection[str] | None = None) -> dict[str, tuple[int, int, int, int]]:
-        """Return the values of `Seen` for each file as it was indexed, by its path.
-
-        Args:
-            paths: only those at or below these.
-        """
+        """Return the values of `Seen` of each file as indexed, by its path: of all, or at or below `paths`."""
         query = "SELECT path, mtime_ns, ctime_ns, size, inode FROM documents"
         if paths is None:
             rows = self.rows(query)
@@ -299,10 +295,8 @@ class Summary(NamedTuple):
 
     Attributes:
         title: its field `title`, else its first heading; empty without either.
-        type: its field `type`.
         day: see `mdmem.index.hit.day_of`.
         dated: whether the day is written in the memory; else it is that of the file.
-        ident: its field `id`.
         flaw: why some of its frontmatter cannot be read; empty where all can.
     """
 
@@ -419,7 +413,6 @@ def record(document: Document, modified: float, *, is_data: bool = False) -> Rec
     """Make the rows of a memory.
 
     Args:
-        document: the memory.
         modified: when its file was, in seconds since the epoch.
         is_data: whether no field of it names it, points at others or says whether it counts.
 

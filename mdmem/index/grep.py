@@ -382,17 +382,7 @@ class _GrepRun(NamedTuple):
 
 
 def ripgrepy(pattern: str, root: str, wall: Namespace, suffixes: tuple[str, ...]) -> Ripgrepy:
-    """Make a `Ripgrepy` that is bound to the memories of a namespace; see `Memory.ripgrep`.
-
-    Args:
-        pattern: as `grep` takes it.
-        root: the vault's folder.
-        wall: the namespace.
-        suffixes: how the name of a memory ends.
-
-    Raises:
-        Usage, PathRefused, ProgramFailed: as `grep`.
-    """
+    """Make a `Ripgrepy` that is bound to the memories of a namespace; see `Memory.ripgrep`."""
     from ripgrepy import Ripgrepy  # noqa: PLC0415 - start-up
 
     _check_arguments(pattern, (), 0, None)

@@ -221,8 +221,6 @@ class HitReader:
     """A memory that has hits, read once for all of them.
 
     Args:
-        path: the vault path of the memory.
-        read: returns the memory at a vault path.
         shown: the path that its hits have.
         known: returns the headings of a memory, given its path and hash, where the index has them.
 
@@ -285,12 +283,7 @@ class HitReader:
         )
 
     def matched_hit(self, match: Line, most: int, most_after: int) -> Hit:
-        """Make the hit for a line that ripgrep found.
-
-        Args:
-            match: the line.
-            most, most_after: the most lines to give before and after it.
-        """
+        """Make the hit for a line that ripgrep found, with at most so many lines before and after it."""
         line = match.number + match.piece
         if self._firsts and match.number <= len(self._firsts):
             line = self._firsts[match.number - 1] + match.piece

@@ -367,11 +367,7 @@ class Index:
             return synced
 
     def _prepare_run(self, database: Database, text: TextIndex | None, changed: int) -> TextIndex | None:
-        """Return the text index, if it is to be updated, before a run; `changed` is a number of files.
-
-        Raises:
-            IndexNotReady: the run would take long, and the caller is in a hurry.
-        """
+        """Return the text index, if it is to be updated, before a run that reads `changed` files."""
         ((pending,),) = database.rows("SELECT count(*) FROM pending")
         if not text and pending + changed > _MOST_PENDING:
             text = self._open_text_index()  # before the lock, which it takes, too

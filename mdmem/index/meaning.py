@@ -161,13 +161,7 @@ class Meaning:
     def prepare(
         self, paths: Sequence[str], keys: Mapping[str, Sequence[str]], held: Collection[str]
     ) -> Collection[str]:
-        """Make some vectors that the passages of memories lack, of the first ones first; return their keys.
-
-        Args:
-            paths: the memories.
-            keys: of their passages, by path.
-            held: those that have a vector.
-        """
+        """Make some of the vectors that memories lack, in the order of `paths`; return their keys."""
         if not self._is_local and not self._find_kept(_BEGUN):
             return ()
         lacking = self._list_lacking(paths, keys, {*held, _NO_VECTOR})
@@ -269,7 +263,6 @@ class Meaning:
 
         Raises:
             LockTimeout: another process does so.
-            ProgramFailed, ExtraMissing, StorageFailed: as it says.
         """
         with files.held(os.path.join(self._index.folder, _LOCK), 0):
             self._find_constants(_DOCUMENT_SECONDS)

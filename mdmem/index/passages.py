@@ -272,7 +272,6 @@ class Passage(NamedTuple):
         line: the 1-based line in which it begins.
         lines: the number of its lines.
         heading: the titles of the sections that it is in, outermost first.
-        text: the text that is indexed.
     """
 
     span: Span
@@ -286,15 +285,10 @@ class Indexed(NamedTuple):
     """A memory as the text index has it.
 
     Attributes:
-        path: of the memory in the vault.
         title: its field `title`, else its first heading, and the name of its file.
-        headings: the titles of its sections.
         tags: its tags, without `#`, as they are written.
-        aliases: its field `aliases`.
-        type: its field `type`.
         day: its day as a number such as 20260131; 0 when it has none.
         confidence: how sure it is, see `mdmem.document.confidence`; 1 where it says nothing of itself.
-        text: its whole text.
         passages: its passages in order, at least one; its dates are added to the first one.
     """
 

@@ -140,8 +140,6 @@ class Scorer:
     """Scores one query.
 
     Args:
-        view: what is searched.
-        query: what for.
         within: folders or memories to search; empty for all.
         today: such as 20260131, for recency.
         near: how near passages are in meaning; None for words alone.
@@ -289,13 +287,7 @@ class Scorer:
     def _inspect_memories(
         self, found: Sequence[DocAddress], more: Sequence[DocAddress] = (), nearness: Nearness | None = None
     ) -> Iterator[Contender]:
-        """Find the clauses that match each memory, and each of its passages.
-
-        Args:
-            found: memories that words find.
-            more: memories that are near in meaning alone.
-            nearness: how near passages are.
-        """
+        """Find the clauses that match each memory: those found by words, and more that are near in meaning."""
         addresses = [*found, *more]
         wholes, near = self._index.wholes(addresses), dict[int, dict[int, float]]()
         if nearness:

@@ -55,12 +55,7 @@ class Held(NamedTuple):
 
 
 class Matcher:
-    """Finds the words of a query in lines.
-
-    Args:
-        query: the query.
-        worth: the weight of each word; 1 for those that are missing.
-    """
+    """Finds the words of a query in lines; a word that is missing in `worth` has the weight 1."""
 
     def __init__(self, query: Query, worth: Mapping[str, float]) -> None:
         phrased = (word for term in query.phrases for run in term.runs for word in run)
@@ -214,8 +209,6 @@ def search(
     A hit is the best line of its passage. A memory that can no longer be read has none.
 
     Args:
-        index: the text index; it must be current.
-        request: what to search for.
         read: returns the memory at a vault path.
         headings: returns the headings of a memory, given its path and hash, where the index has them.
         layers: the namespaces to search, the own one first; hits are named as these name them.
@@ -339,12 +332,7 @@ def _find_keys(layers: Sequence[Layer], name: str) -> Iterator[int]:
 
 
 def within_budget(results: Results, tokens: int) -> Results:
-    """Keep the hits that fit into a budget, the best first; after one that does not fit, others may.
-
-    Args:
-        results: what was found.
-        tokens: the budget, estimated by `mdmem.document.text.tokens`.
-    """
+    """Keep the best hits that fit a budget of tokens; after one that does not fit, others may."""
     fits: list[bool] = []
     left, left_out_tokens = tokens, 0
     for cost in map(tokens_of, results.hits):

@@ -174,11 +174,9 @@ class Read(NamedTuple):
     """A file that was read.
 
     Attributes:
-        path: in the vault.
         seen: its status before it was read.
         racy: whether it may be written again with the same times.
         hash: the SHA-256 of its bytes; empty when they were not read.
-        data: its bytes.
         problem: why it is not a memory; empty when that is not known yet.
     """
 
@@ -289,13 +287,7 @@ _MANY = 1_000
 
 
 class Work(NamedTuple):
-    """The work of a run.
-
-    Attributes:
-        read: paths to read: new and changed ones.
-        problems: files that are no memories, with the reason.
-        gone: known paths without a file.
-    """
+    """The work of a run: paths to read, files that are no memories and why, known paths without a file."""
 
     read: tuple[str, ...] = ()
     problems: tuple[tuple[str, Seen, str], ...] = ()

@@ -365,10 +365,6 @@ class TextIndex:
         tantivy does not tell which clauses of a search match: it adds up their scores. So each clause scores
         a power of two, and the bits of the sum are the clauses that match. That takes one search for 24
         clauses; one for each would pass the budget of a query.
-
-        Args:
-            searches: what may match.
-            keys: of the memories.
         """
         # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
         inside = any_of([unscored(search) for search in of_memories(keys)])

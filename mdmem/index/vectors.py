@@ -72,10 +72,6 @@ class VectorFile:
 
     One object may be used by several threads. A file that is damaged, or of an earlier version, is set aside.
 
-    Args:
-        path: of the file, in a folder that was made here.
-        notes: takes the warnings.
-
     Raises:
         StorageFailed: the system refused; raised by each method.
     """

@@ -263,7 +263,6 @@ class View:
 
         Args:
             table: such as "links"; see `mdmem.index.database`.
-            columns: what to select.
             rest: what follows the condition that the memory is inside: further ones, groups, an order.
             values: of the question marks in `rest`.
         """

@@ -462,12 +462,7 @@ Edits = Callable[[Workspace, _Judged], Iterator[TextEdit]]
 
 
 def repointed(view: View, paths: Collection[str] | None = None) -> EditPlan:
-    """Return the plan that makes every citation of code that has moved say where it is now.
-
-    Args:
-        view: which memories.
-        paths: only these of them.
-    """
+    """Return the plan that makes every citation of code that has moved say where it is now."""
     return _make_plan(view, paths, _edit_moved, "re-point citations")
 
 
@@ -475,8 +470,6 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
     """Return the plan that puts a pin behind every citation of lines or of a symbol that has none.
 
     Args:
-        view: which memories.
-        paths: only these of them.
         accept: also renew the pins of what has changed, and point at it: somebody has read that it
             still holds.
     """

@@ -234,13 +234,11 @@ class Workspace:
     new one. To be used from one thread at a time, and closed.
 
     Args:
-        root: the folder.
         hides: says of a file, by its absolute path, whether it must not be looked at.
         unsaved: what stands in an editor in the place of files, by their paths from the workspace.
         keep: returns the folder in which what git says of its history is kept; it may raise `MdmemError`.
 
     Attributes:
-        root: the absolute path of the folder.
         trouble: what git could not do, in words; empty when it did all.
     """
 
@@ -385,14 +383,7 @@ class Workspace:
         return self._sources.setdefault((path, data), Source(path, data))
 
     def commit_of(self, path: str, line: int) -> str | None:
-        """Return the commit that last touched a line of a file.
-
-        None when it is not committed, or nobody knows.
-
-        Args:
-            path: the file, from the workspace.
-            line: 1-based.
-        """
+        """Return the commit that last touched a line (1-based) of a file of the workspace."""
         sole = self._sole_commit(path)
         if sole is not None:
             return sole or None

@@ -106,7 +106,6 @@ def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | No
     (`left_out`), as it does for memories that could not be looked into.
 
     Args:
-        known: the memories around.
         moves: memories, and attachments, which somebody else moves: of these only the links follow.
         folders: folders that move whole, for links that lead to them or to a folder in them.
 
@@ -222,11 +221,7 @@ def rewritten(
     edits_of: Callable[[str, Document], Sequence[TextEdit]],
     left_out: list[str],
 ) -> list[Change]:
-    """Return the changes of the memories at `paths` that have edits; those that cannot be read are left out.
-
-    Raises:
-        EditRefused: as `edits_of`.
-    """
+    """Return the changes of the memories at `paths` that have edits; unreadable ones are left out."""
     changes = []
     for path in sorted(paths):
         try:
@@ -289,10 +284,6 @@ class Shift:
         """Compare the names `before` with those `after`.
 
         Args:
-            known: the memories around.
-            before: the names before the change.
-            after: the names after it.
-            moves: which memories move where.
             ids: which memories get which new id; a link by the old one will use it.
             is_done: the change has happened already.
         """

@@ -50,7 +50,6 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
         new: the new title.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `mdmem.document.section.find_section`.
         EditRefused: the title cannot be one, or stands there already; or no anchor could name it.
     """
     return retitle_section(known, path, _find_heading(known.read(path), old), new)
@@ -80,9 +79,6 @@ def retitle_section(known: Known, path: str, number: int, new: str) -> EditPlan:
         path: the memory.
         number: of the section, from 0 on.
         new: the new title.
-
-    Raises:
-        EditRefused: as `rename_heading`.
     """
     document = known.read(path)
     sections = document.sections

@@ -39,9 +39,6 @@ _LOST = Notice(
 class Watched:
     """The watches of one vault.
 
-    Args:
-        root: of the vault, absolute and without links.
-
     Attributes:
         limited: a folder could not be watched: events do not tell everything.
         gone: the vault's folder is not there.

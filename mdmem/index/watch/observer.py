@@ -28,7 +28,6 @@ class Observed(FileSystemEventHandler):
     """The observer of one vault.
 
     Args:
-        root: of the vault, absolute and without links.
         wake: called, in the observer's thread, when there is something to drain.
 
     Attributes:

@@ -25,7 +25,7 @@ from mdmem.conversations.log.logs import (
     info_of,
 )
 from mdmem.conversations.log.message import Message
-from mdmem.conversations.log.record import LogRecord, Ranges
+from mdmem.conversations.log.record import LogRecord, Ranges, RunSummary
 from mdmem.conversations.transcripts.keeping import clean_message, is_kept, refuse_secret, remove_secrets
 from mdmem.diagnostic import Diagnostic, told
 from mdmem.document.arguments import json_value, require_text
@@ -35,7 +35,6 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from mdmem.conversations.find.find import HitScope, SessionHits
-    from mdmem.conversations.log.record import RunSummary
     from mdmem.conversations.models.generator import Generator
     from mdmem.conversations.prompt.compress import Compressed
     from mdmem.conversations.prompt.engine import Compacted, Expanded, SyncedHistory

@@ -7,29 +7,23 @@ the second. The life of a working memory is in its field `expires`, which every 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mdmem.document import edit as text_edit
 from mdmem.document.arguments import json_value
-from mdmem.document.document import Document, parse_text
+from mdmem.document.document import Document, Limits, parse_text
 from mdmem.document.edit import TextEdit, between, spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.moment import moment_of, stamp
 from mdmem.document.section import append_block
 from mdmem.document.text.regex import regex
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mdmem.document.document import Document, Limits
-    from mdmem.vault.plan import Change, EditPlan
-    from mdmem.vault.vault import Vault
-
+from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.vault import Vault
 
 _PADDING = regex(r"(?:\ufeff|[ \t]*(?:\r\n|\n|\r))*")
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import cache, cached_property
 from itertools import combinations
 from operator import ne
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.confidence import confidence_of, sources_of
-from mdmem.document.document import parse_text
+from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import with_field
 from mdmem.document.markdown.blocks import LIST_MARKER
@@ -36,17 +38,12 @@ from mdmem.memory.content import new_body
 from mdmem.memory.history import creation
 from mdmem.memory.validity import find_states, supersede
 from mdmem.vault.paths import is_under
-from mdmem.vault.plan import edit, together
+from mdmem.vault.plan import EditPlan, edit, together
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from mdmem.document.document import Document
     from mdmem.document.outline import TreeNode
     from mdmem.index.view import View
-    from mdmem.vault.plan import EditPlan
-    from mdmem.vault.vault import Vault
 
 _FEW = 4  # memories that may hold a run that says something about two of them
 _LEAST, _SHARE = 10, 0.6  # such runs that two memories have in common, and of all that either has

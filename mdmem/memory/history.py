@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING
 
 from mdmem.document.arguments import complete_id
 from mdmem.document.document import NAMED_SUFFIXES, Document, parse
@@ -20,17 +20,10 @@ from mdmem.errors import (
     UndoRefused,
     Usage,
 )
-from mdmem.vault.paths import check_folder, check_memory, is_under
+from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from mdmem.document.document import Document
-    from mdmem.vault.paths import StrPath
-    from mdmem.vault.store import Entry, FileChange
-    from mdmem.vault.vault import Vault
-
+from mdmem.vault.store import Entry, FileChange
+from mdmem.vault.vault import Vault
 
 _LEAST_HASH = 8  # hexadecimal digits by which a content can be named
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections import defaultdict
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mdmem.diagnostic import Diagnostic
 from mdmem.document.document import SUFFIXES, Document, UnreadableDocument, digest
 from mdmem.errors import (
     DocumentRefused,
@@ -26,16 +28,13 @@ from mdmem.index.links.references import AMBIGUOUS_LINK, find_ambiguous
 from mdmem.kind import NOTE
 from mdmem.memory.content import is_working
 from mdmem.memory.imports.batch import PASSED_OVER, Batch
+from mdmem.vault.config import Secrets
 from mdmem.vault.paths import StrPath, check_folder, is_under, join, seen_from
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Outcome, Prepared, screen
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
-
-    from mdmem.diagnostic import Diagnostic
     from mdmem.index.view import View
-    from mdmem.vault.config import Secrets
-    from mdmem.vault.vault import Vault
 
 _ELSEWHERE = "move it, or import --to another folder"
 FORMATS = {

@@ -6,42 +6,31 @@ So it happens once, whoever asks at the same time, and undoing it brings both ba
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
 from mdmem.document.arguments import complete_id, json_value, texts_of
+from mdmem.document.document import Document, Limits
 from mdmem.document.edit import between
 from mdmem.document.field import set_field, with_field
 from mdmem.document.moment import stamp
-from mdmem.document.secret import redacted
+from mdmem.document.secret import Secret, redacted
 from mdmem.document.source import MOST_SOURCES
-from mdmem.errors import (
-    Conflict,
-    EditRefused,
-    Invalid,
-    LimitReached,
-    MdmemError,
-    NamedNotFound,
-    Usage,
-)
+from mdmem.errors import Conflict, EditRefused, Invalid, LimitReached, MdmemError, NamedNotFound, Usage
 from mdmem.kind import PROPOSAL, RULE, kind_at
 from mdmem.memory import content, history, proposal as proposals
 from mdmem.memory.proposal import EXPIRED, OPEN, REJECTED, Proposal
-from mdmem.memory.verbs import KindVerbs, R
+from mdmem.memory.verbs import Build, FindVerb, KindVerbs, R
 from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from mdmem.document.document import Document, Limits
-    from mdmem.document.secret import Secret
     from mdmem.memory.upkeep import ProposalDraft
-    from mdmem.memory.verbs import Build, FindVerb
-    from mdmem.vault.vault import Vault
 
 WAITING = "proposals that wait"
 """What there are too many of, where `LimitReached` says so."""

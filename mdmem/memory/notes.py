@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mdmem.document import frontmatter, section
 from mdmem.document.arguments import require_text
@@ -20,13 +22,8 @@ from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, path_text
 from mdmem.vault.plan import EditPlan, edit
 from mdmem.vault.template.filters import escaped, line
-
-if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Callable
-
-    from mdmem.vault.vault import Vault
-    from mdmem.vault.walk import Found
+from mdmem.vault.vault import Vault
+from mdmem.vault.walk import Found
 
 _SUFFIX = ".md"
 _DAILY = "daily"  # the folder of the logs of days, and their template

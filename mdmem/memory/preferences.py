@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from mdmem.document.arguments import check_natural, json_value, require_text
 from mdmem.document.document import Document, parse_text
@@ -18,20 +20,12 @@ from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
 from mdmem.kind import PREFERENCE
 from mdmem.memory import content, history
-from mdmem.memory.verbs import KindVerbs, R
+from mdmem.memory.content import State, StatesAt
+from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.vault.config import POLICIES
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
-
-    from mdmem.document.document import Document
-    from mdmem.memory.content import State, StatesAt
-    from mdmem.memory.verbs import Build
-    from mdmem.vault.vault import Vault
-
+from mdmem.vault.vault import Vault
 
 STRENGTH, CONFIDENCE = 0.7, 0.8
 """Of a wish that is told to an agent: it matters, and is quite sure; both can still grow."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document import section as text_section
@@ -14,6 +15,7 @@ from mdmem.document.bullets import Bullet, bullets, normal, written
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, splice, spliced
 from mdmem.document.field import merged
+from mdmem.document.markdown.blocks import Section
 from mdmem.document.moment import DAY
 from mdmem.document.text.lines import with_newline
 from mdmem.document.text.regex import regex
@@ -22,12 +24,6 @@ from mdmem.memory import history
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.vault.plan import EditPlan, edit
 from mdmem.vault.template.filters import heading as safe_title, line as one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from mdmem.document.markdown.blocks import Section
-
 
 _TEMPLATE = "project"
 _TITLE = "Project memory"

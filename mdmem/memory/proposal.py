@@ -13,8 +13,9 @@ import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.document.document import Document, digest, parse_text
@@ -35,14 +36,10 @@ from mdmem.errors import (
 )
 from mdmem.kind import NOTE, PROPOSAL, RULE, kind_at
 from mdmem.memory.preferences import path_of as path_of_preference
+from mdmem.memory.verbs import Build, FindVerb
 from mdmem.vault.paths import check_folder, check_memory, is_under, join
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from mdmem.memory.verbs import Build, FindVerb
-    from mdmem.vault.plan import EditPlan
-    from mdmem.vault.vault import Vault
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.vault import Vault
 
 OPEN, REJECTED, EXPIRED = "open", "rejected", "expired"
 _LAYERS = ("user:", "project:", "shared:")  # prefixes of paths in wider scopes, read-only here

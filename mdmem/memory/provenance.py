@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mdmem.document import confidence as rules
@@ -10,9 +12,6 @@ from mdmem.index.hit import DATE_FIELDS
 from mdmem.kind import PREFERENCE, PROJECT, RULE, kind_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from mdmem.index.view import View
 
 FIELDS = ("confidence", "source.type", "source.ids", "source.explicit", "contradicted_by", "tier")

@@ -6,12 +6,10 @@ What is not known of a memory stays out of the mean. Neither its length nor its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.document.confidence import ConfidenceTerm
-
-if TYPE_CHECKING:
-    from mdmem.memory.content import State
+from mdmem.memory.content import State
 
 _REPEATED = 0.5  # the consistency of a memory that another one repeats
 _BOUNDS = ("valid_from", "valid_to", "expires")

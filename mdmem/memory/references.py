@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.document.document import parse
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.index.code import citations
 from mdmem.index.code.citations import BROKEN, CHANGED, GONE, MOVED, STALE, STATES
-from mdmem.index.links.graph import triples
+from mdmem.index.links.graph import Triple, triples
 from mdmem.index.links.references import (
     CODE,
     TYPES,
@@ -25,16 +26,13 @@ from mdmem.index.links.references import (
     occurrences,
 )
 from mdmem.index.links.resolve import resolve_link
+from mdmem.memory.verbs import Build
 from mdmem.vault.paths import StrPath, check_folder, check_memory, path_texts
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from mdmem.index.links.graph import Triple
     from mdmem.index.view import View
-    from mdmem.memory.verbs import Build
-    from mdmem.vault.plan import EditPlan
-    from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
 _STALE_ORDER = (CHANGED, MOVED, GONE)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from mdmem.document.arguments import check_natural, require_text, texts_of
+from mdmem.document.document import Document
 from mdmem.document.text.globs import globs_of, matcher
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.kind import NAMESPACES, RULE
 from mdmem.memory import history
-from mdmem.memory.content import make_judge, utc_now
+from mdmem.memory.content import State, StatesAt, make_judge, utc_now
+from mdmem.memory.verbs import Build
 from mdmem.vault.paths import Scope, StrPath, check_memory, is_under, join, path_text
+from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mdmem.document.document import Document
-    from mdmem.memory.content import State, StatesAt
-    from mdmem.memory.verbs import Build
-    from mdmem.vault.plan import EditPlan
 
 R = TypeVar("R")
 

@@ -11,8 +11,10 @@ of a memory end at one moment, so that none is made longer by one for somebody e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
+from mdmem.document.document import Document
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.moment import moment_of, stamp
@@ -24,12 +26,7 @@ from mdmem.memory.content import has_passed, without_empty_frontmatter
 from mdmem.memory.validity import read_moment
 from mdmem.vault.paths import USERS, decode_id, encode_id, is_encoded, join
 from mdmem.vault.plan import EditPlan, edit
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from mdmem.document.document import Document
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 LEVELS = READ, WRITE, FULL = "read", "write", "full"
 """What a user may do, each with what those before it allow."""

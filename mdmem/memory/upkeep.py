@@ -6,9 +6,13 @@ Nothing is deleted here: a deletion waits in the inbox until somebody accepts it
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mdmem.document.bullets import Bullet
 from mdmem.document.confidence import names_source
+from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, between, spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.source import said_in, sourced_bullets, with_sources
@@ -21,11 +25,6 @@ from mdmem.vault.paths import is_under
 from mdmem.vault.plan import EditPlan, edit, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-    from datetime import datetime
-
-    from mdmem.document.bullets import Bullet
-    from mdmem.document.document import Document
     from mdmem.index.view import View
 
 

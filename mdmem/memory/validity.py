@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.diagnostic import Span
+from mdmem.diagnostic import Diagnostic, Span
+from mdmem.document.document import Document
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.moment import moment_of, stamp
@@ -13,17 +15,12 @@ from mdmem.document.tree import Flaw
 from mdmem.errors import MemoryNotFound, Usage, plural
 from mdmem.memory import history
 from mdmem.memory.content import State, expiry_of, has_passed, ttl_of, without_empty_frontmatter
-from mdmem.vault.paths import is_under
+from mdmem.vault.paths import Layer, is_under
 from mdmem.vault.plan import EditPlan, deletion, edit, together
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
-    from mdmem.diagnostic import Diagnostic
-    from mdmem.document.document import Document
     from mdmem.index.view import View
-    from mdmem.vault.paths import Layer
-    from mdmem.vault.vault import Vault
 
 _FIELDS = ("valid_from", "valid_to", "expires")
 # The state of a memory that the moment of a field rules out; of several, the last one counts.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
@@ -19,15 +19,18 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from mdmem.document import edit as text_edit, field, section as text_section
 from mdmem.document.arguments import json_value, require_text, texts_of
 from mdmem.document.document import ANY_SUFFIXES, SUFFIXES, Document, parse
+from mdmem.document.edit import TextEdit
 from mdmem.document.moment import stamp_of
 from mdmem.document.text.globs import matcher
 from mdmem.document.text.tokens import first_of
+from mdmem.document.tree import Key
 from mdmem.errors import (
     AlreadyExists,
     DocumentRefused,
     IndexDamaged,
     LockTimeout,
     MemoryNotFound,
+    NearLine,
     StorageFailed,
     TextAmbiguous,
     TextNotFound,
@@ -47,17 +50,11 @@ from mdmem.vault.paths import (
     path_texts,
     relative,
 )
-from mdmem.vault.plan import AttachmentChange, Change, EditPlan, deletion, edit, together
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan, LinkPlace, deletion, edit, together
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from mdmem.document.edit import TextEdit
-    from mdmem.document.tree import Key
-    from mdmem.errors import NearLine
     from mdmem.index.view import Value, View
-    from mdmem.vault.plan import LinkPlace
-    from mdmem.vault.vault import Vault
 
 
 _NO_SLIP = "no line differs only in case, whitespace or line ends: look for it with `mdmem search`"

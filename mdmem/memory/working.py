@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
 from mdmem.document import edit as text_edit
 from mdmem.document.arguments import json_value
@@ -40,12 +42,7 @@ from mdmem.memory.content import (
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion, edit
-
-if TYPE_CHECKING:
-    import builtins
-    from datetime import datetime
-
-    from mdmem.vault.walk import Found
+from mdmem.vault.walk import Found
 
 Owner = Literal["thread", "resource"]
 _FOLDERS: dict[Owner, str] = {

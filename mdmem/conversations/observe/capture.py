@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import name_of
+from mdmem.conversations.log.message import Message
 from mdmem.conversations.log.record import LogRecord
+from mdmem.conversations.models.generator import Generator
 from mdmem.conversations.observe import quotation
 from mdmem.conversations.observe.candidate import Candidate, from_event
 from mdmem.conversations.observe.cues import MOST_BYTES, PATH as LEXICON, Cues, builtin_cues, extended_cues
@@ -28,9 +32,10 @@ from mdmem.conversations.observe.statement import (
     read_memory,
     statements_in,
 )
+from mdmem.conversations.sessions import Sessions
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.arguments import json_value
-from mdmem.document.document import digest
+from mdmem.document.document import Document, digest
 from mdmem.document.edit import TextEdit
 from mdmem.document.relink import percent
 from mdmem.document.source import MOST_SOURCES, SOURCE, bullet, normal, sources_of, with_sources
@@ -50,20 +55,10 @@ from mdmem.memory.proposal import (
     new_proposal,
     plan_acceptance,
 )
-from mdmem.memory.verbs import KindVerbs, R
+from mdmem.memory.verbs import Build, FindVerb, KindVerbs, R
 from mdmem.vault.config import CAPTURE_POLICIES
 from mdmem.vault.plan import Change, EditPlan, edit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from mdmem.conversations.log.conversation import Conversation
-    from mdmem.conversations.log.message import Message
-    from mdmem.conversations.models.generator import Generator
-    from mdmem.conversations.sessions import Sessions
-    from mdmem.document.document import Document
-    from mdmem.memory.verbs import Build, FindVerb
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 OFF, INBOX, APPLY = CAPTURE_POLICIES
 KEPT, STRENGTHENED, PROPOSED = "kept", "strengthened", "proposed"

@@ -7,23 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mdmem.conversations.log.message import Message
-from mdmem.conversations.models.generator import prompt, reply, structured
+from mdmem.conversations.models.generator import Generator, prompt, reply, structured
 from mdmem.conversations.observe.quotation import place_of
 from mdmem.conversations.prompt.summarise import summarise
-from mdmem.document.document import digest
+from mdmem.document.document import Document, digest
 from mdmem.document.text.tokens import abridged, clipped, estimate, fenced
 from mdmem.errors import DocumentRefused, Usage
-from mdmem.memory.duplicates import find_alone, find_own_blocks
+from mdmem.memory.duplicates import ComparedMemories, DuplicatePair, find_alone, find_own_blocks
 from mdmem.memory.proposal import id_of
 from mdmem.memory.upkeep import ProposalDraft
-
-if TYPE_CHECKING:
-    from mdmem.conversations.models.generator import Generator
-    from mdmem.document.document import Document
-    from mdmem.memory.duplicates import ComparedMemories, DuplicatePair
 
 _FEW_BLOCKS = 3  # that a memory may have alone, and be merged without a model
 _MOST_ASKED, _MOST_ANSWERED, _SUMMARY = 10_000, 500, 800  # tokens of a text, of an answer, of a summary

@@ -7,6 +7,7 @@ one before it. What a reflection covers stays where it is, and is known from the
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,7 +16,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import name_of
+from mdmem.conversations.log.message import Message
 from mdmem.conversations.log.record import RunSummary
+from mdmem.conversations.log.state import State
+from mdmem.conversations.sessions import Sessions
 from mdmem.document.arguments import check_natural, complete_id
 from mdmem.document.document import Document
 from mdmem.document.field import set_field, unset_field
@@ -23,21 +27,15 @@ from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import estimate, first_of, unescaped
 from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
 from mdmem.kind import OBSERVATION
-from mdmem.memory.verbs import KindVerbs, R
+from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.vault.config import ObservationSettings
 from mdmem.vault.paths import check_memory, is_under, join
 from mdmem.vault.plan import Change, EditPlan, deletion, edit
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    import builtins
-
-    from mdmem.conversations.log.message import Message
-    from mdmem.conversations.log.state import State
     from mdmem.conversations.models.generator import Generator
     from mdmem.conversations.prompt.engine import Expanded
-    from mdmem.conversations.sessions import Sessions
-    from mdmem.memory.verbs import Build
-    from mdmem.vault.vault import Vault
 
 Step = Literal["observe", "reflect", "reflect-meta"]
 """What may be due for a session."""

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import now
 from mdmem.conversations.log.message import Message, beside_pairs, is_asked, pairs
 from mdmem.conversations.log.record import LogRecord
-from mdmem.conversations.models.generator import named, prompt
+from mdmem.conversations.models.generator import Generator, named, prompt
 from mdmem.conversations.models.program import program_failed
 from mdmem.conversations.observe.events import events, listed
 from mdmem.conversations.observe.observations import (
@@ -44,11 +45,7 @@ from mdmem.kind import OBSERVATION
 from mdmem.memory import history
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
-
-if TYPE_CHECKING:
-    from mdmem.conversations.log.conversation import Conversation
-    from mdmem.conversations.models.generator import Generator
-    from mdmem.vault.transaction import Applied  # noqa: F401 - named in a text below
+from mdmem.vault.transaction import Applied  # noqa: F401 - named in a text below
 
 MOST_TOKENS = 8_000
 """Of the messages that one observation is about; a longer one stands alone, without its middle."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from mdmem.diagnostic import Span
 from mdmem.document.anchor import slug
 from mdmem.document.bullets import bullets
 from mdmem.document.document import Document, digest
@@ -13,10 +14,7 @@ from mdmem.document.text.tokens import unescaped
 from mdmem.errors import DocumentRefused, MemoryNotFound
 from mdmem.kind import PREFERENCE, RULE
 from mdmem.vault.paths import is_under
-
-if TYPE_CHECKING:
-    from mdmem.diagnostic import Span
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 _LONGEST_NAME = 40
 

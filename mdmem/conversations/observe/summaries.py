@@ -6,15 +6,18 @@ in it stays. The field `through` is the number of the last message that it knows
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from mdmem.conversations.log.logs import name_of
+from mdmem.conversations.log.message import Message
+from mdmem.conversations.models.generator import Generator
 from mdmem.conversations.observe.outline import Outline, outline
 from mdmem.conversations.prompt.summarise import label
+from mdmem.conversations.sessions import Sessions
 from mdmem.document.bullets import bullets
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import between, spliced
@@ -28,14 +31,7 @@ from mdmem.memory import history
 from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.vault.paths import StrPath, check_memory, is_under, join, path_text
 from mdmem.vault.plan import EditPlan, deletion, edit
-
-if TYPE_CHECKING:
-    import builtins
-
-    from mdmem.conversations.log.message import Message
-    from mdmem.conversations.models.generator import Generator
-    from mdmem.conversations.sessions import Sessions
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 _TARGET = 500  # tokens of what one time adds
 _HEADINGS = {"key_points": "Key points", "decisions": "Decisions", "action_items": "Action items"}

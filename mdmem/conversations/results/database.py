@@ -15,19 +15,16 @@ import contextlib
 import os
 import sqlite3
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from mdmem.conversations.results.named import NamedReference
 from mdmem.errors import IndexDamaged
 from mdmem.vault import files
+from mdmem.vault.config import ResultSettings
 from mdmem.vault.sqlite import Schema, connected
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from mdmem.conversations.results.named import NamedReference
-    from mdmem.vault.config import ResultSettings
 
 T = TypeVar("T")
 

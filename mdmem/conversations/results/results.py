@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mdmem.conversations.results import database
 from mdmem.conversations.results.database import ResultDatabase, ResultReference, StoredResult
@@ -20,12 +22,7 @@ from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line
 from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, StorageFailed, Usage
 from mdmem.vault.local_store import LOCAL
-
-if TYPE_CHECKING:
-    import builtins
-    import sqlite3
-
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.conversations.log.conversation import Conversation
-from mdmem.conversations.log.logs import info_of
+from mdmem.conversations.log.logs import SessionLogs, info_of
 from mdmem.conversations.log.message import MOST_DEEP, Message, is_asked
 from mdmem.conversations.log.record import LogRecord, Ranges, messages_in
 from mdmem.conversations.transcripts.keeping import clean_message, is_kept, refuse_secret
@@ -31,9 +31,6 @@ from mdmem.document.document import digest
 from mdmem.document.moment import moment_of
 from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.vault import files
-
-if TYPE_CHECKING:
-    from mdmem.conversations.log.logs import SessionLogs
 
 HOOK_SECONDS = 1.0
 """How long a hook reads while its host waits; of a very long transcript, the next one reads on."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from mdmem.conversations.log.logs import fits
+from mdmem.conversations.log.logs import SessionLogs, fits
 from mdmem.conversations.log.message import Message, check
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, about_file
 from mdmem.document import secret
 from mdmem.document.secret import redacted
 from mdmem.errors import Invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mdmem.conversations.log.logs import SessionLogs
 
 
 def is_kept(logs: SessionLogs, key: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,13 @@ from mdmem.document.document import Document, Limits, parse_any, parse_text, wit
 from mdmem.document.text.tokens import first_of
 from mdmem.document.yaml_edit import inline, scalar
 from mdmem.errors import DocumentRefused, EditRefused, NamedNotFound, StorageFailed, Usage, show_name
+from mdmem.vault.config import Config
 from mdmem.vault.files import failure, open_regular
 from mdmem.vault.store import MOST_ATTACHED_BYTES
 from mdmem.vault.walk import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from mdmem.index.sync import Progress
-    from mdmem.vault.config import Config
 
 
 PASSED_OVER = "passed over: "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,13 +22,11 @@ from mdmem.document.text.regex import regex
 from mdmem.errors import DocumentRefused, PathRefused, Usage
 from mdmem.kind import DEFAULT_SCHEMA, KINDS
 from mdmem.memory.imports.batch import Batch, made, nothing_found, read
+from mdmem.vault.config import Config
 from mdmem.vault.paths import encode_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mdmem.index.sync import Progress
-    from mdmem.vault.config import Config
 
 # An entity of such a type follows no schema of ours.
 _KINDS = frozenset((DEFAULT_SCHEMA, *(kind.name for kind in KINDS)))

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from mdmem.document.document import Document
 from mdmem.memory.imports.batch import Batch, also_called, folder, with_field
+from mdmem.vault.config import Config
 
 if TYPE_CHECKING:
-    from mdmem.document.document import Document
     from mdmem.index.sync import Progress
-    from mdmem.vault.config import Config
 
 
 def convert_obsidian(source: str, config: Config, progress: Progress | None = None) -> Batch:

@@ -240,7 +240,6 @@ class Sessions:
         """Take everything out of the history and the context; the summary of `set_summary` goes as well.
 
         Args:
-            key: of the session.
             dry_run: change nothing.
 
         Returns:
@@ -525,7 +524,6 @@ class Sessions:
         """Bring back the session of a key that was deleted last.
 
         Args:
-            key: of the session.
             older: how many that were deleted later to pass over.
             dry_run: only say whether that may be.
 

@@ -29,17 +29,13 @@ _PADDING = regex(r"(?:\ufeff|[ \t]*(?:\r\n|\n|\r))*")
 
 
 def unpadded(text: str) -> str:
-    """`text` without blank lines around it, nor a byte-order mark; the first line keeps its indentation."""
+    """Remove blank lines around a text, and a byte-order mark; the first line keeps its indentation."""
     padding = _PADDING.match(text)
     return text[padding.end() if padding else 0 :].rstrip(" \t\r\n")
 
 
 def as_text(content: Any) -> str:
-    """Content as the text that is written, without a final newline.
-
-    Raises:
-        Usage: it is blank, or no JSON value.
-    """
+    """Return content as the text that is written, without a final newline."""
     given = unpadded(content) if isinstance(content, str) else content
     if given is None or (isinstance(given, str) and not given.strip()):
         raise Usage(problem="there is no content", remedy="to delete the working memory, clear it")
@@ -63,11 +59,7 @@ def new_body(document: Document, body: str) -> TextEdit:
 
 
 def appended(document: Document, new: str) -> Document:
-    """Return the document with `new` behind a blank line at its end.
-
-    Raises:
-        EditRefused: it is JSON.
-    """
+    """Return the document with `new` behind a blank line at its end."""
     if document.is_json:
         raise EditRefused(
             path=document.path,
@@ -78,11 +70,7 @@ def appended(document: Document, new: str) -> Document:
 
 
 def replaced(document: Document, search: str, new: str) -> Document:
-    """Return the document with the one occurrence of `search` in its body, or in JSON, replaced.
-
-    Raises:
-        TextNotFound, TextAmbiguous: it does not occur, or more than once.
-    """
+    """Return the document with the one occurrence of `search` in its body, or in JSON, replaced."""
     start = document.body_span.start
     body = parse_text(document.path, document.body, document.limits)
     above = document.lines.number(start) - 1
@@ -97,11 +85,7 @@ def replaced(document: Document, search: str, new: str) -> Document:
 
 
 def refuse_unreadable(document: Document) -> None:
-    """Refuse JSON that cannot be read, before anything is looked for in it.
-
-    Raises:
-        Invalid: with what is wrong.
-    """
+    """Refuse JSON that cannot be read, before anything is looked for in it."""
     if document.is_json and document.tree is None:
         raise Invalid(findings=document.findings)
 
@@ -125,11 +109,7 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 def patched(document: Document, patch: Mapping[str, Any]) -> Document:
-    """Return a JSON object after a patch; only the members that change are written.
-
-    Raises:
-        EditRefused, Usage, NotEncodable, TooLarge, TooNested: as `mdmem.document.field.set_field`.
-    """
+    """Return a JSON object after a patch; only the members that change are written."""
     for key, part in patch.items():
         if part is not None:
             document = with_field(document, [key], merged(document.fields.get(key), part))
@@ -139,12 +119,7 @@ def patched(document: Document, patch: Mapping[str, Any]) -> Document:
 
 
 def refuse_no_object(document: Document) -> None:
-    """Refuse to merge into what is not a JSON object.
-
-    Raises:
-        Invalid: it is JSON that cannot be read.
-        Usage: it is Markdown, or another JSON value.
-    """
+    """Refuse to merge into what is not a JSON object."""
     refuse_unreadable(document)
     if document.is_json and is_object(document):
         return
@@ -188,9 +163,6 @@ def life(ttl: int | None, default: int, now: datetime) -> Life:
         ttl: seconds, which are kept; 0 for ever; None for the default.
         default: seconds; 0 for ever.
         now: with a time zone.
-
-    Raises:
-        Usage: the seconds are negative, no whole number, or end behind the year 9999.
     """
     seconds = default if ttl is None else ttl
     if type(seconds) is not int or seconds < 0:
@@ -239,12 +211,7 @@ def make_judge(find: StatesAt, now: datetime) -> Callable[[Document, str], State
 
 
 def with_life(document: Document, life: Life) -> Document:
-    """`document` with its `expires` and `ttl_seconds` set, or removed, as `life` says; nothing else changes.
-
-    Raises:
-        Usage: it should expire, and is JSON that has no place for a field.
-        EditRefused: its fields cannot be edited exactly.
-    """
+    """Set or remove the `expires` and `ttl_seconds` of a document, as `life` says."""
     if not is_object(document):
         if life.until is None:
             return document

@@ -102,7 +102,6 @@ class ComparedMemories:
     stands for a time.
 
     Args:
-        view: of which namespace.
         now: says which memories count.
         within: a folder; all without.
         near: only this memory, and those that may say the same, as the text index tells; it must be current.
@@ -228,7 +227,6 @@ class ComparedMemories:
 
 
 def _hold(holders: dict[int, int | tuple[int, ...]], runs: set[int], number: int) -> None:
-    """Note that a memory holds some runs; of one that more than a few hold, only that is kept."""
     for run in runs:
         known = holders.get(run)
         if known is None:

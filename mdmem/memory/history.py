@@ -48,12 +48,7 @@ def find(vault: Vault, path: str, base: str | None) -> Document | None:
 
 
 def compare(vault: Vault, document: Document, base: str | None) -> None:
-    """Refuse to go on where a document is not what `base` says.
-
-    Raises:
-        Conflict: as `require`.
-        Usage: `base` has fewer than eight digits.
-    """
+    """Refuse to go on where a document is not what `base` says."""
     if base is None or document.hash.startswith(digits(base)):
         return
     files = (file for entry in vault.history() for file in entry.files if file.path == document.path)
@@ -66,22 +61,14 @@ def compare(vault: Vault, document: Document, base: str | None) -> None:
 
 
 def digits(hash: str) -> str:  # noqa: A002 - its name everywhere else
-    """Return the beginning of a hash, long enough to name one content, as hashes are written.
-
-    Raises:
-        Usage: fewer than eight digits.
-    """
+    """Return the beginning of a hash, long enough to name one content, as hashes are written."""
     if len(hash) < _LEAST_HASH:
         raise Usage(problem=f"a hash is named by {_LEAST_HASH} digits or more, not {hash!r}")
     return hash.lower()
 
 
 def encoded(path: str, text: str) -> bytes:
-    """Return the UTF-8 of a text that is to become the memory at `path`.
-
-    Raises:
-        NotEncodable: it has a lone surrogate.
-    """
+    """Return the UTF-8 of a text that is to become the memory at `path`."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -89,11 +76,7 @@ def encoded(path: str, text: str) -> bytes:
 
 
 def creation(path: str, text: str, message: str) -> EditPlan:
-    """Return the plan that makes a memory.
-
-    Raises:
-        NotEncodable: as `encoded`.
-    """
+    """Return the plan that makes a memory."""
     change = Change(path=path, before=None, content=encoded(path, text))
     return EditPlan(changes=(change,), message=message)
 
@@ -107,10 +90,6 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     """Return the plan that gives a memory what it held before its last change, or the content with a hash.
 
     Where another program has changed or deleted it since, that was the last change.
-
-    Raises:
-        NamedNotFound: nothing of that memory is kept, or not that.
-        Usage: the hash has fewer than eight digits.
     """
     name = check_memory(path, vault.suffixes)
     start = digits(wanted) if wanted is not None else None
@@ -132,11 +111,7 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
 
 
 def list_changes(vault: Vault, paths: Iterable[StrPath]) -> list[Entry]:
-    """List the changes to memories, or to what is below folders, newest first; without any, all changes.
-
-    Raises:
-        PathRefused: a path cannot name either.
-    """
+    """List the changes to memories, or to what is below folders, newest first; without any, all changes."""
     names = [check_folder(path) for path in paths]
     if not names:
         return list(vault.history())
@@ -148,12 +123,7 @@ def list_changes(vault: Vault, paths: Iterable[StrPath]) -> list[Entry]:
 
 
 def find_gone(vault: Vault, folder: str) -> list[str]:
-    """Find the memories below a folder that another program deleted since mdmem changed them last.
-
-    Raises:
-        NamedNotFound: there is none.
-        PathRefused: mdmem has changed nothing below a folder of that name.
-    """
+    """Find the memories below a folder that another program deleted since mdmem changed them last."""
     folder = check_folder(folder)
     last: dict[str, FileChange] = {}
     for file in (file for entry in vault.history() for file in entry.files):
@@ -175,10 +145,6 @@ def find_changes(
 
     A change that was taken back does not stand. One that was put back stands as the entry that did so, and is
     the change of whoever made it. `own` are the ids of the caller's; without, they are those of the actor.
-
-    Raises:
-        NamedNotFound: there is no such change, or none of the caller.
-        Usage: `count` is less than 1, or more for a change that is named.
     """
     _require_count(count)
     if identifier is None:
@@ -207,12 +173,10 @@ def find_changes(
 
 
 def _complete_change(given: str, known: Iterable[str]) -> str:
-    """Return the id of a change that begins as `given` does, where that has eight characters: the date."""
     return complete_id("change", given, known) if len(given) >= _SHORT else given
 
 
 def _find_maker(vault: Vault, entry: Entry) -> Entry:
-    """Find the entry of the change that an entry made or put back; the entry itself where it is not kept."""
     if entry.subject == entry.id:
         return entry
     return next((each for each in vault.history() if each.id == entry.subject), entry)
@@ -227,12 +191,7 @@ def _describe_maker(entry: Entry) -> str:
 
 
 def find_undos(vault: Vault, count: int, own: Collection[str] | None = None) -> Sequence[Entry]:
-    """Return the caller's undos since the last change that was none, and were not put back, the last first.
-
-    Raises:
-        NamedNotFound: there is none.
-        Usage: `count` is less than 1.
-    """
+    """Return the caller's undos that `redo` may put back: those since the last change, the newest first."""
     _require_count(count)
     since = takewhile(lambda entry: entry.undoes or entry.redoes, vault.history())
     undos = (entry for entry in _iterate_newest(since) if entry.undoes)
@@ -280,11 +239,6 @@ def undone(vault: Vault, entries: Sequence[Entry]) -> EditPlan:
 
     What has changed since stays, where the two can be told apart. To take back an undo is to put back what it
     took.
-
-    Raises:
-        UndoConflict: a memory has changed since, in the same place.
-        NamedNotFound: what it held before is not kept any more.
-        UndoRefused: the change touched memories outside of the namespace as well.
     """
     outlook, steps = _Outlook(vault), list[EditPlan]()
     for entry in entries:
@@ -343,13 +297,7 @@ def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
 
 
 def _take_attachments_back(vault: Vault, entry: Entry) -> Iterator[AttachmentChange]:
-    """Yield what takes the attachments of a change back.
-
-    Raises:
-        Conflict: one of them was changed, by another program.
-        NamedNotFound: what one of them held is not kept any more.
-        PathRefused: it was a memory, and is none any more by the config.
-    """
+    """Yield the changes that take back the attachments of a change."""
     attached = [file for file in entry.files if not file.path.endswith(vault.suffixes)]
     gone = [file for file in attached if file.after is None]
     for made in (file for file in attached if file.after):
@@ -414,11 +362,7 @@ def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
 
 
 def _find_moved(outlook: _Outlook, entry: Entry, files: Sequence[FileChange]) -> dict[str, Document]:
-    """Find the memories that a change moved and that have changed since, by their old and new paths.
-
-    Raises:
-        UndoConflict: another one stands where such a memory has to go back to.
-    """
+    """Find the memories that a change moved and that have changed since, by their old and new paths."""
     made: dict[str | None, str] = {
         file.after: file.path for file in files if file.before is None and file.after
     }
@@ -484,7 +428,6 @@ def _find_standing(vault: Vault | _Outlook, file: FileChange) -> tuple[Document 
 def _content_without(
     vault: Vault, entry: Entry, file: FileChange, before: bytes | None, now: Document | None
 ) -> bytes:
-    """Return what a memory that has changed since would be without the change."""
     after = _find_data(vault, file.after) if file.after else None
     diff, last = "", None
     if now and after is not None:
@@ -505,7 +448,6 @@ def _list_later(vault: Vault, entry: Entry) -> Iterator[Entry]:
 
 
 def _find_clash(vault: Vault, entry: Entry, file: FileChange) -> Entry | None:
-    """Find the change since which a memory can no longer be without another one."""
     after, before = (_find_data(vault, digest or "") or b"" for digest in (file.after, file.before))
     limits, clash = vault.config.limits, None
     for later in _list_later(vault, entry):

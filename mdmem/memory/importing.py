@@ -48,12 +48,7 @@ FORMATS = {
 def importing(
     vault: Vault, view: Callable[[], View], form: str, source: str, to: StrPath | None
 ) -> Callable[[], EditPlan]:
-    """Return what makes the plan of an import; the source is read now, and once.
-
-    Raises:
-        Usage: there is no such format, or no such source.
-        NamedNotFound: there is nothing to import in it.
-    """
+    """Return what makes the plan of an import; the source is read now, and once."""
     if form not in FORMATS:
         raise Usage(problem=f"a format is one of {', '.join(FORMATS)}, not {form!r}")
     folder = check_folder(NOTE.folder if to is None else to)
@@ -111,7 +106,6 @@ def _make_plan(vault: Vault, view: Callable[[], View], form: str, folder: str, b
 
 
 def _find_unclear(vault: Vault, view: Callable[[], View], made: Sequence[Document]) -> list[Diagnostic]:
-    """Return the links of new memories that will be ambiguous; none where there is no index to ask."""
     if not made or AMBIGUOUS_LINK in vault.config.check.silenced:
         return []
     found: list[Diagnostic] = []
@@ -126,7 +120,6 @@ def _find_unclear(vault: Vault, view: Callable[[], View], made: Sequence[Documen
 def _take_file(
     vault: Vault, path: str, file: Document | bytes, others: Container[str]
 ) -> Change | AttachmentChange | None:
-    """Return what makes a memory or an attachment beside others; None where it stands there already."""
     data = file if isinstance(file, bytes) else file.data
     if path in others:
         raise PathRefused(path=path, reason="another file has the same name, in another Unicode spelling")

@@ -171,7 +171,6 @@ class Inbox(KindVerbs[R]):
             NamedNotFound: there is none: it was accepted already, or never made.
             Conflict: it is not the one that `base` names, or was changed in this moment.
             EditRefused: it was rejected, has expired, cannot be read, or would change nothing.
-            MdmemError: as its verb, where what is proposed no longer fits.
         """
         document = self._require_proposal(id, base)
         found = self._read_proposal(document)
@@ -238,7 +237,6 @@ class Inbox(KindVerbs[R]):
         return proposals.read(document, self._clock())
 
     def _refuse_closed(self, found: Proposal) -> None:
-        """Refuse a proposal that cannot be accepted, whatever it would change."""
         if found.problem:
             raise EditRefused(path=found.path, reason=found.problem, remedy="fix it, or reject it")
         if found.status == REJECTED:
@@ -287,7 +285,6 @@ def _describe_replacement(path: str, found: Secret) -> Diagnostic:
 
 
 def _list_off(plan: EditPlan, limits: Limits) -> Iterator[Diagnostic]:
-    """Say of each rule that a plan writes and that is off how to turn it on."""
     for change in plan.changes:
         after = change.after(limits) if kind_at(change.path) is RULE else None
         if after and after.fields.get("enabled") is False:

@@ -184,7 +184,6 @@ class Notes(KindVerbs[R]):
         return NoteInfo(path=found.path, title=title, size=found.size, mtime_ns=found.mtime_ns)
 
     def _note_path(self, name: StrPath) -> str:
-        """Return the path of the note that `name` means."""
         kind, name = self._kind, path_text(name)
         if not name.strip():
             raise Usage(problem=f"a {kind.name} needs a name", remedy="name it, as in `db` or `db/postgres`")
@@ -194,7 +193,6 @@ class Notes(KindVerbs[R]):
         return check_memory(path if is_under(path, kind.folder) else join(kind.folder, path))
 
     def _make_section(self, path: str, content: str, title: str | None) -> str:
-        """Return the section that is to be added, ready before any lock is taken."""
         text = unpadded(content)
         if not text.strip():
             raise Usage(problem=f"a {self._kind.name} needs content", remedy="give the text of the section")

@@ -84,11 +84,7 @@ class Preference:
 
 
 def path_of(category: str, key: str) -> str:
-    """Return the file of a preference.
-
-    Raises:
-        PathRefused: a name that no file can carry.
-    """
+    """Return the file of a preference."""
     return f"{PREFERENCE.folder}/{encode_id(category)}/{encode_id(key)}.md"
 
 
@@ -107,9 +103,6 @@ def read_preference(document: Document, now: datetime, state: State = "live") ->
 
     Strength and confidence are 1 where the file gives no number for them, and without a time (`updated`,
     else `created`) it does not fade: that is how a file written by hand is meant.
-
-    Raises:
-        FieldNotFound: it has no value, or its fields cannot be read.
     """
     fields = document.fields
     if "value" not in fields:
@@ -144,7 +137,6 @@ def _read_share(written: Any) -> float:
 
 
 def _decide_fields(stored: Preference, given: dict[str, Any], policy: str) -> dict[str, Any]:
-    """Return the fields that change when a value is given; none where what is stored stays."""
     value, strength, confidence = given["value"], given["strength"], given["confidence"]
     if same(stored.value, value):
         stronger = min(1.0, max(stored.strength, strength) + _CONFIRMED)
@@ -163,7 +155,6 @@ def _decide_fields(stored: Preference, given: dict[str, Any], policy: str) -> di
 
 
 def _merge_values(old: Any, new: Any) -> Any:
-    """Return two lists united, or two mappings of which the new one wins key by key; else None."""
     if isinstance(old, list) and isinstance(new, list):
         united = list(old)
         for item in new:
@@ -181,13 +172,11 @@ def _decide_reason(stored: Preference, given: Any, result: Any, why: str | None,
 
 
 def _has_value(result: Any, value: Any, policy: str) -> bool:
-    """Tell whether a value is what results, or with the policy `merge` a part of it."""
     united = _merge_values(result, value) if policy == "merge" else None
     return same(value if united is None else united, result)
 
 
 def _write_fields(document: Document, fields: Mapping[str, Any], why: str | None) -> Document:
-    """Return a preference with these fields, and with another body where there is a `why`."""
     for name, value in fields.items():
         document = with_field(document, (name,), value)
     if why is None:

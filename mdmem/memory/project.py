@@ -117,7 +117,6 @@ class Project(KindVerbs[R]):
         Raises:
             Usage: `id` or `status` is blank, or `id` has brackets.
             EditRefused: several bullets have this id.
-            SectionAmbiguous, SectionNotFound: as for `append`.
         """
         require_text(id=id, status=status, note=note)
         name, state, text = one_line(id), one_line(status), one_line(note)
@@ -142,7 +141,6 @@ class Project(KindVerbs[R]):
         Raises:
             Usage: a name is blank or has a colon, or a value is not a JSON value.
             EditRefused: several bullets have the same name.
-            SectionAmbiguous, SectionNotFound: as for `append`.
         """
         new = {_check_parameter(name): _format_value(value) for name, value in values.items()}
 
@@ -197,7 +195,6 @@ class _Wanted(NamedTuple):
 
 
 def _find_section(document: Document, wanted: str) -> Section | None:
-    """Return the section of this name, or None where it has to be made."""
     level, title = _parse_heading(wanted)
     for name, folded in ((wanted, False), (f"{'#' * (level or 0)} {title}", True)):
         with suppress(SectionNotFound):
@@ -206,7 +203,6 @@ def _find_section(document: Document, wanted: str) -> Section | None:
 
 
 def _parse_heading(wanted: str) -> tuple[int | None, str]:
-    """Return the level that a section's name gives with its marks, and its title as a heading can hold it."""
     marks = _MARKS.fullmatch(wanted.strip())
     return (len(marks[1]) if marks else None), safe_title(wanted)
 
@@ -236,7 +232,6 @@ def _format_value(value: Any) -> str:
 
 
 def _match_parameter(document: Document, bullet: Bullet, name: str) -> re.Match[str] | None:
-    """Return what stands before the value in a bullet that gives the parameter `name`."""
     pattern = rf"[*_`]*{re.escape(name)}[*_`]*[ \t]*[:：][*_`]*[ \t]*"  # noqa: RUF001 - as in `_check_parameter`
     return re.compile(pattern).match(document.text, *bullet.head)
 
@@ -245,7 +240,6 @@ def _match_parameter(document: Document, bullet: Bullet, name: str) -> re.Match[
 
 
 def _make_edits(document: Document, section: str, found: Section | None, wanted: _Wanted) -> list[TextEdit]:
-    """Return the edits that make what is wanted, when nothing but that results from them."""
     edits = [e for e in wanted.replaced if document.text[e.start : e.end] != e.new]
     if wanted.added and found:
         present = bullets(document, found.own)
@@ -299,7 +293,6 @@ def _find_first_paragraph(document: Document) -> str:
 
 
 def _cut_text(text: str, max_chars: int | None, path: str) -> str:
-    """Return `text`, or as many of its lines as fit, with a note of what is left out."""
     if max_chars is None:
         return text
     check_natural(max_chars=max_chars)

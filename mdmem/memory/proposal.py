@@ -192,10 +192,6 @@ def check_call(verb: Any, arguments: Any) -> None:
     Args:
         verb: its name, as in `VERBS`.
         arguments: by name.
-
-    Raises:
-        Usage: another verb, or arguments that it does not take.
-        PathRefused: an argument cannot be a name, or is that of a proposal.
     """
     from mdmem.vault.schema.validator import fault  # noqa: PLC0415 - start-up
 
@@ -220,11 +216,7 @@ def check_call(verb: Any, arguments: Any) -> None:
 
 
 def refuse_inbox(paths: Sequence[str]) -> None:
-    """Refuse paths of which one is that of a proposal, in whatever case.
-
-    Raises:
-        PathRefused: one is.
-    """
+    """Refuse the paths if one of them is that of a proposal, in any case."""
     for path in paths:
         place = f"{path}/x.md" if not path.endswith(".md") else path
         if kind_at(place.casefold()) is PROPOSAL:
@@ -260,11 +252,7 @@ def _normalize_target(known: Proposable, name: str, value: Any) -> Any:
 
 
 def path_of(identifier: str) -> str:
-    """Return the file of a proposal, by its id or its path.
-
-    Raises:
-        PathRefused: it cannot be one.
-    """
+    """Return the file of a proposal, by its id or its path."""
     name = identifier if identifier.endswith(".md") else f"{identifier}.md"
     return check_memory(name if is_under(name, PROPOSAL.folder) else join(PROPOSAL.folder, name))
 
@@ -339,7 +327,6 @@ def judge(document: Document) -> list[Diagnostic]:
 
 
 def _judge_document(document: Document) -> tuple[dict[str, Any], list[Diagnostic]]:
-    """Return the object in the fence of a proposal, and what is wrong with it."""
     if document.is_json:
         return {}, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
     node, flaws = _read_object(document)
@@ -355,7 +342,6 @@ def _judge_document(document: Document) -> tuple[dict[str, Any], list[Diagnostic
 
 
 def _read_object(document: Document) -> tuple[Node | None, list[Flaw]]:
-    """Return the object in the one fence of a proposal, and what is wrong on the way to it."""
     fences = [(span, found) for span in document.fences if (found := _FENCE.match(document.text, *span))]
     own = [(span, found) for span, found in fences if found[1].casefold() == _INFO]
     if len(own) != 1:
@@ -393,11 +379,7 @@ def find(path: str, vault: Vault, now: datetime) -> Proposal | None:
 
 
 def bind_verb(proposal: Proposal, find_verb: FindVerb) -> Build:
-    """Bind a proposal's verb to its arguments; the result builds the plan. Nothing is read or written yet.
-
-    Raises:
-        Usage, PathRefused: the verb refuses its arguments.
-    """
+    """Bind a proposal's verb to its arguments; the result builds the plan. Nothing is read or written yet."""
     arguments = dict(proposal.arguments)
     text = arguments.get("text")
     if proposal.verb == "append" and isinstance(text, str) and said_in(text)[1]:
@@ -411,11 +393,6 @@ def plan_acceptance(proposal: Proposal, verb: Build, vault: Vault) -> EditPlan:
     Args:
         proposal: in a file or in none.
         verb: what `called` gives.
-        vault: of the namespace.
-
-    Raises:
-        EditRefused: nothing would change.
-        PathRefused: another proposal would change.
     """
     plan = verb()
     if not plan.changes:

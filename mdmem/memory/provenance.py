@@ -29,8 +29,6 @@ def today(
     It stays for what was bootstrapped or is pinned, and for preferences, rules and project memory.
 
     Args:
-        path: of the memory.
-        fields: its frontmatter.
         day: of the memory, see `mdmem.index.hit.day_of`; empty for none.
         now: with a time zone.
         half_life_days: 0 for confidence that lasts.

@@ -222,7 +222,6 @@ def _scope_name(layer: str) -> str:
 
 
 def _format_rule(rule: Rule, for_file: StrPath | None) -> str:
-    """Return a rule as an agent reads it; a body that begins with the title is not given another one."""
     about = f"Applies to: {', '.join(rule.globs)}" if rule.globs and for_file is None else ""
     first, _, rest = rule.text.partition("\n")
     body = rest if first.lstrip("#").strip() == rule.title and first.startswith("#") else rule.text

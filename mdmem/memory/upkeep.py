@@ -49,11 +49,7 @@ def revoke(view: View, source: str) -> tuple[EditPlan, list[ProposalDraft]]:
     """Plan to take a source out of fields and bullets that have others; list the deletions of those without.
 
     Args:
-        view: which memories.
         source: the id of a message, of a session with all its messages, a URL, or the path of a memory.
-
-    Raises:
-        Usage: no memory names the source.
     """
     derived = {each.path for each in find_references(view, DERIVED) if each.goal == source}
     plans, drafts = list[EditPlan](), list[ProposalDraft]()
@@ -71,7 +67,6 @@ def revoke(view: View, source: str) -> tuple[EditPlan, list[ProposalDraft]]:
 
 
 def _read_naming(view: View, source: str, derived: Collection[str]) -> Iterator[Document]:
-    """Read the memories, apart from proposals, that hold the text of a source or were derived from it."""
     for (outside,) in view.rows("SELECT d.path FROM documents AS d WHERE {inside} ORDER BY d.path"):
         path = view.inside(outside)
         if is_under(path, PROPOSAL.folder):
@@ -83,7 +78,6 @@ def _read_naming(view: View, source: str, derived: Collection[str]) -> Iterator[
 
 
 def _revoke_in(view: View, document: Document, source: str) -> tuple[Document, list[ProposalDraft]]:
-    """Return a memory without a source, and the deletions to propose of what has no other."""
     edits, drafts, has_others = list[TextEdit](), list[ProposalDraft](), False
     for bullet, sources in sourced_bullets(document):
         left = [each for each in sources if not names_source(source, each)]
@@ -106,7 +100,6 @@ def _revoke_in(view: View, document: Document, source: str) -> tuple[Document, l
 
 
 def _list_source_fields(document: Document) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield the fields of a memory that name sources: their keys, and what they name."""
     source = document.fields.get("source")
     written = {
         ("source", "ids"): source.get("ids") if isinstance(source, dict) else None,
@@ -126,14 +119,12 @@ def _names(view: View, path: str, source: str, written: Any, key: tuple[str, ...
 
 
 def _rewrite_sources(head: str, sources: list[str]) -> str:
-    """Give the first paragraph of a bullet other sources."""
     stripped = head.rstrip()
     end = f"({' '.join(said_in(head)[1])})"
     return with_sources(stripped.removesuffix(end).rstrip(), sources) + head[len(stripped) :]
 
 
 def _draft_bullet(document: Document, bullet: Bullet, source: str) -> ProposalDraft:
-    """ProposalDraft the deletion of a bullet, with every other that is the same to the letter."""
     text, (start, end) = document.text, bullet.span
     # With the line end before it, so that nothing that merely ends alike is meant.
     first = max(0, start - 1)

@@ -65,7 +65,6 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
     A successor that is missing, ambiguous, the memory itself or in a circle is ignored.
 
     Args:
-        view: which memories.
         moment: with a time zone.
         is_past: ignore successors and contradictions: they may have come only later.
 
@@ -118,11 +117,7 @@ def _warn_at_field(document: Document, key: str, code: str, message: str, hint: 
 
 
 def read_moment(given: datetime | str | None, now: datetime) -> datetime:
-    """Return a moment that a caller gives, in UTC: a day is its start, no time zone is UTC, None is `now`.
-
-    Raises:
-        Usage: it is neither.
-    """
+    """Return a moment that a caller gives, in UTC: a day is its start, no time zone is UTC, None is `now`."""
     if given is None:
         return now
     moment = given if isinstance(given, datetime) else moment_of(given)
@@ -156,10 +151,6 @@ def supersede(
     """Plan that one memory takes the place of another, whose `valid_to` becomes `at` if it has none.
 
     With `is_written`, the successor is written by the same change, and need not be there yet.
-
-    Raises:
-        MemoryNotFound: one of them is not there.
-        Usage: they are one memory, the successor leads back to it, or another one has taken its place.
     """
     before = history.require(vault, old, None)
     successor = _check_other(vault, old, by, is_written=is_written)
@@ -181,12 +172,7 @@ def supersede(
 
 
 def contradict(vault: Vault, path: str, by: str, at: datetime) -> EditPlan:
-    """Plan that a memory speaks against another, whose `valid_to` becomes `at` if it has none.
-
-    Raises:
-        MemoryNotFound: one of them is not there.
-        Usage: they are one memory.
-    """
+    """Plan that a memory speaks against another, whose `valid_to` becomes `at` if it has none."""
     before, other = history.require(vault, path, None), _check_other(vault, path, by)
     written = before.fields.get(_CONTRADICTIONS)
     known = written if isinstance(written, list) else [written] if written else []
@@ -205,11 +191,7 @@ def reinstate(vault: Vault, path: str, now: datetime) -> EditPlan:
 
 
 def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditPlan:
-    """Plan that a memory was found right at `now`, by a source if one is given.
-
-    Raises:
-        Usage: its field `source` is no mapping: no source can be added.
-    """
+    """Plan that a memory was found right at `now`, by a source if one is given."""
     before = history.require(vault, path, None)
     after = with_field(before, ("confirmed",), stamp(now))
     if source:
@@ -228,11 +210,7 @@ def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditP
 
 
 def retier(vault: Vault, path: str, tier: str, expires: datetime | None, now: datetime) -> EditPlan:
-    """Plan that a memory has a tier, and expires when the config says for that; `expires` says otherwise.
-
-    Raises:
-        Usage: there is no such tier.
-    """
+    """Plan that a memory has a tier, and expires when the config says for that; `expires` says otherwise."""
     require_tier(vault, tier)
     before = history.require(vault, path, None)
     after = with_field(before, ("tier",), tier)
@@ -295,13 +273,11 @@ def require_tier(vault: Vault, tier: str) -> None:
 
 
 def _expiry_of_tier(vault: Vault, tier: object, now: datetime) -> datetime | None:
-    """Return when a memory expires that is given a tier now; None for never, and for what is no such tier."""
     hours = vault.config.tiers._asdict().get(str(tier))
     return now + timedelta(hours=hours) if hours else None
 
 
 def _check_other(vault: Vault, path: str, by: str, *, is_written: bool = False) -> str:
-    """Return `by`; it must exist, here or in a wider scope, and must not be `path`."""
     if by == path:
         raise Usage(problem=f"{path} names itself", remedy="name the other memory")
     if not is_written and vault.find(by) is None:
@@ -310,7 +286,6 @@ def _check_other(vault: Vault, path: str, by: str, *, is_written: bool = False) 
 
 
 def _with_end(document: Document, at: datetime) -> Document:
-    """Set `valid_to` if it is not set."""
     is_open = moment_of(document.fields.get("valid_to")) is None
     return with_field(document, ("valid_to",), stamp(at)) if is_open else document
 

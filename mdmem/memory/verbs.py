@@ -114,11 +114,7 @@ def detailed(view: View, listed: Iterable[Listed]) -> list[Listed]:
 
 
 def among(listed: Iterable[str], named: Sequence[str]) -> set[str]:
-    """Return the paths of a listing that are named, or stand below folders that are; all where none is named.
-
-    Raises:
-        MemoryNotFound: one that is named is not there.
-    """
+    """Return the listed paths that are named, or below a named folder; all of them without names."""
     if not named:
         return set(listed)
     missing = dict.fromkeys(map(check_folder, named))
@@ -150,16 +146,11 @@ def conditional(
     """Return the memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
 
     Args:
-        view: of which memories.
         named: memories and folders; all without.
         where: the conditions; the fields `state`, `confidence` and `modified` are what they are now.
         sort: the field to sort by.
         types: of one of these types, without case; all without.
         unread: files that cannot be read as memories; those that are named come last.
-
-    Raises:
-        MemoryNotFound: one that is named is not there.
-        PatternInvalid: a condition that cannot be read, or compares dates with what is none.
     """
     from mdmem.index import view as conditions  # noqa: PLC0415 - most commands ask no index
 
@@ -186,7 +177,6 @@ def conditional(
 
 
 def _describe_unknown(view: View, keys: Iterable[str]) -> dict[str, str]:
-    """Say of each key that no memory has such a field, with the nearest names that there are."""
     names = {name.casefold(): name for name in sorted({*view.field_names(), *_COMPUTED})}
 
     def describe(key: str) -> str:
@@ -277,8 +267,6 @@ class Verbs(Generic[R]):
         """Write a whole memory: a new one, or one that is there with its `base` or `overwrite`.
 
         Args:
-            path: of the memory.
-            content: all of it.
             base: what the caller saw of it: the hash, which it must still have; or all of it, and then what
                 has changed since is merged.
             overwrite: write it whatever is there.
@@ -418,8 +406,7 @@ class Verbs(Generic[R]):
             base: the hash that the caller saw.
 
         Raises:
-            TextNotFound, TextAmbiguous, EditRefused, PatternInvalid, PatternTooSlow: as
-                `mdmem.document.edit.replace`.
+            TextNotFound, TextAmbiguous: it does not occur, or not as often as `count` says.
             MemoryNotFound: no memory is below `within`.
         """
         if path is not None:
@@ -474,7 +461,6 @@ class Verbs(Generic[R]):
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
     def _find_slips(self, paths: Iterable[str], old: str, *, regex: bool) -> tuple[NearLine, ...]:
-        """Return lines of the first of these memories in which a text stands but for a slip."""
         for path in paths:
             with contextlib.suppress(DocumentRefused, MemoryNotFound, StorageFailed):
                 if near := text_edit.find_slips(self._vault.read(path), old, regex=regex):
@@ -626,7 +612,6 @@ class Verbs(Generic[R]):
         return self._run(build)
 
     def _list_staying(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield what is said of files that stay in folders whose memories go."""
         others = list(self._vault.other_files())
         for name in names:
             if count := sum(is_under(path, name.rstrip("/")) for path in others):
@@ -635,7 +620,6 @@ class Verbs(Generic[R]):
             yield from self._list_refused(name)
 
     def _find_dangling(self, gone: Collection[str]) -> tuple[LinkPlace, ...]:
-        """Return the links that lead nowhere without these memories; none where the index cannot say."""
         from mdmem.index.links.resolve import find_dangling  # noqa: PLC0415 - start-up
 
         try:
@@ -714,7 +698,6 @@ class Verbs(Generic[R]):
 
         Args:
             format: see `mdmem.memory.importing.FORMATS`.
-            source: its file or folder.
             to: the folder to put it in; without one `notes`.
 
         Raises:
@@ -902,7 +885,6 @@ class Verbs(Generic[R]):
         """Note that a memory was found right now, and by which source.
 
         Args:
-            path: of the memory.
             source: the id of a source, such as `sessions/t1#7`.
 
         Raises:
@@ -918,7 +900,6 @@ class Verbs(Generic[R]):
         """Give a memory a tier, and the time to live that the config gives to that tier.
 
         Args:
-            path: of the memory.
             tier: working, episodic, semantic, procedural or pinned.
             expires: when it expires, whatever its tier says.
 
@@ -935,7 +916,6 @@ class Verbs(Generic[R]):
         """Let memories that expire live on; no end is moved back, and none is given.
 
         Args:
-            paths: one memory, or several.
             until: when they expire; without it, as long from now as their `ttl_seconds` or tier says.
 
         Raises:

@@ -116,7 +116,6 @@ class Working(KindVerbs[R]):
         Without blank edges.
 
         Args:
-            thread, resource: whose.
             template: what to begin with; without one, what the config names, and nothing where it names none.
                 Where nothing is there, or it has expired, the template is rendered and written, once: of
                 several that do so at the same time, all get what the first one wrote.
@@ -194,7 +193,6 @@ class Working(KindVerbs[R]):
             content: Markdown, JSON text, or any JSON value. It becomes a JSON memory when it is not a text,
                 when its schema has a type other than string, or where a JSON memory stands and it is JSON; a
                 text that is not JSON takes the place of JSON.
-            thread, resource: whose.
             ttl: seconds that it lives from each change on; 0 for ever.
             schema: the name of a schema of the vault; without one, that which stands there, else that of the
                 config.
@@ -234,7 +232,6 @@ class Working(KindVerbs[R]):
             search: the text. Empty or None: `new` is appended behind a blank line, and where nothing is there
                 yet it becomes the content.
             new: what stands there afterwards; it may be empty where a text is replaced.
-            thread, resource: whose.
             ttl: seconds that it lives; 0 for ever.
 
         Raises:
@@ -269,7 +266,6 @@ class Working(KindVerbs[R]):
         Args:
             patch: members to set; None removes one, an object is merged with the one that is there. Where
                 nothing is there yet, the patch makes it.
-            thread, resource: whose.
             ttl: seconds that it lives; 0 for ever.
 
         Raises:
@@ -345,7 +341,6 @@ class Working(KindVerbs[R]):
     def _change_plan(
         self, before: Document, after: Document, ttl: int | None, now: datetime, action: str
     ) -> EditPlan:
-        """Return the plan of a change to what is there, which begins its life again."""
         refuse_unreadable(after)
         default = self._vault.config.working.ttl_seconds
         if ttl is not None:
@@ -365,7 +360,6 @@ class Working(KindVerbs[R]):
         is_json: bool = False,
         schema: str | None = None,
     ) -> EditPlan:
-        """Return the plan that makes `text` the content, whatever was there."""
         known = _schema_of(slot.file)
         is_json = self._becomes_json(slot, schema, text) or is_json
         path = slot.stem + SUFFIXES[is_json]
@@ -406,7 +400,6 @@ class Working(KindVerbs[R]):
         return document
 
     def _becomes_json(self, slot: _Slot, schema: str | None, text: str) -> bool:
-        """Return whether a text becomes JSON: by its schema, or as what stands there is JSON too."""
         schemas, known = self._vault.schemas, _schema_of(slot.file)
         if schema is None and known:
             # One that is recorded may be gone, and one of Markdown is about its fields.
@@ -429,7 +422,6 @@ def _looks_like_json(text: str) -> bool:
 
 
 def _slot_stem(thread: str | None, resource: str | None) -> str:
-    """Return the path, without its suffix, of the working memory of a thread or a resource."""
     if (thread is None) == (resource is None):
         raise Usage(
             problem="working memory belongs to a thread or to a resource",

@@ -148,12 +148,7 @@ def make_filter(
     dropped: bool,
     limit: int,
 ) -> SessionFilter:
-    """Make the filter of a search from its arguments.
-
-    Raises:
-        Usage: a time, a span or a scope cannot be read; neither a session nor all of them are searched; there
-            is room for no hit.
-    """
+    """Make the filter of a search from its arguments."""
     if (key is None) is not every:
         raise Usage(problem="search one session, or all of them", remedy="name a session, or ask for all")
     if limit < 1:
@@ -217,11 +212,7 @@ def grep(
     regex: bool,
     case: Case,
 ) -> SessionHits:
-    """Find what matches in a session, the newest first; without a key in all of them, by time.
-
-    Raises:
-        As `Sessions.grep`.
-    """
+    """Find what matches in a session, the newest first; without a key in all of them, by time."""
     command = _write_command(pattern, case, regex=regex)
     missed: list[MdmemError] = []
     texts = _TextStream(_open_logs(logs, key, chosen, missed), line_end=b"\n" if regex else _LINE_END)

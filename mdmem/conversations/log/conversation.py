@@ -225,7 +225,6 @@ class Conversation:
             yield from reversed(counted)
 
     def _find_line(self, first: int) -> tuple[int, int] | None:
-        """Find where the first line with a number from `first` on begins, in bytes, and which it has."""
         start = find_start_near(self.log, first, read_seq, BEGINS_WITHIN)
         records = chain.from_iterable(self._read_blocks(start))
         return next(
@@ -483,11 +482,7 @@ def _rewrite_lines(state: State, kept: Iterable[LogRecord | bytes], at: str) -> 
 
 
 def find_header(log: Log, most: int) -> LogHeader | None:
-    """Find the first line of a log behind lines that a crash has torn; None where there is none yet.
-
-    Raises:
-        SessionConflict: it is a file of something else.
-    """
+    """Find the first line of a log behind lines that a crash has torn; None where there is none yet."""
     for number, line in enumerate(lines(log, 0, _HEADER_WITHIN, most)):
         header = read_header(line.data) if line.data else None
         if header:

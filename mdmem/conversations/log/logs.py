@@ -114,12 +114,7 @@ class SessionLogs:
         return max(self.vault.config.sessions.max_log_bytes, _LEAST_END)
 
     def path(self, key: str) -> str:
-        """Return the log of a key, as a path of the whole vault.
-
-        Raises:
-            Usage: as `name_of`.
-            PathRefused: it is another one's, where the vault is bound to one thread.
-        """
+        """Return the log of a key, as a path of the whole vault."""
         path = join(self.vault.namespace, f"{FOLDER}/{name_of(key)}{SUFFIX}")
         if not self.vault.wall.holds(path):
             raise PathRefused(path=key, reason="it is the session of another thread")
@@ -189,9 +184,6 @@ class SessionLogs:
         """Open the conversation of the log at a path of the whole vault inside the block; None without one.
 
         With `archived` the log may also be one that was put aside.
-
-        Raises:
-            LimitReached: the log is too large to be read unasked.
         """
         with self.vault.store.log(path) as log:
             if unasked and (refused := self._check_size(log)):
@@ -522,11 +514,7 @@ def fits(glob: str, key: str) -> bool:
 
 
 def name_of(key: str) -> str:
-    """Name a session's files, without suffix: as `encode_id`, cut and hashed where that is long.
-
-    Raises:
-        Usage: the key is empty, `.` or `..`, or no text that a file can be named after.
-    """
+    """Name a session's files, without suffix: as `encode_id`, cut and hashed where that is long."""
     try:
         name = encode_id(key, most=None)
     except PathRefused as error:
@@ -576,11 +564,7 @@ def now() -> str:
 
 
 def refuse_later(conversation: Conversation) -> None:
-    """Refuse to write a log whose format this code does not know.
-
-    Raises:
-        SessionConflict: it was made by a later version.
-    """
+    """Refuse to write a log whose format this code does not know."""
     version = conversation.state.version
     if version > VERSION:
         reason = f"it has version {version} of the format, and this program writes {VERSION}"

@@ -235,7 +235,6 @@ def _is_media(value: Any, field: str) -> bool:
 
 
 def _is_base64(text: str, field: str) -> bool:
-    """Return whether a text is that of a file, and none that a model reads."""
     if field in _READ:
         return False
     return bool(_DATA_URL.match(text) or (len(text) >= _LEAST_BASE64 and _BASE64.match(text)))
@@ -420,7 +419,6 @@ class _Shortening:
         return made if tokens(made) <= most else None
 
     def _cut_value(self, value: Any, field: str, *, is_part: bool, is_cut: bool) -> Any:
-        """Return a value with its texts taken, where they are cut."""
         if isinstance(value, str):
             is_form = is_part and (field in _FORM or _NEVER_CUT.search(field))
             return value if not is_cut or is_form or _is_base64(value, field) else self._take(value)

@@ -88,11 +88,7 @@ class Ranges(tuple[tuple[int, int], ...]):
 
     @classmethod
     def of(cls, ranges: Iterable[Sequence[int]]) -> Ranges:
-        """Return the numbers of any ranges.
-
-        Raises:
-            TypeError, ValueError: these are none.
-        """
+        """Sort and join ranges."""
         merged: list[tuple[int, int]] = []
         for first, last in sorted((_read_number(first), _read_number(last)) for first, last in ranges):
             if first > last:
@@ -115,7 +111,7 @@ class Ranges(tuple[tuple[int, int], ...]):
         return self[at][0] if at >= 0 and number <= self[at][1] else number
 
     def leave_out(self, messages: list[Message]) -> list[Message]:
-        """Return the messages of which the number is in none of the ranges."""
+        """Return the messages that have no number in the ranges."""
         return [each for each in messages if not self.holds(each.seq)] if self else messages
 
     def meets(self, first: int, last: int) -> bool:

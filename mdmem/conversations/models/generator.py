@@ -45,12 +45,7 @@ _MOST_QUOTED = 300  # characters of an error
 
 
 def answered(generator: Generator, prompt: str, most: int) -> str:
-    """Ask a generator. A program is ended when its time is over, a function's thread is left alone.
-
-    Raises:
-        TimeoutError: it took too long.
-        Exception: what the generator raises.
-    """
+    """Ask a generator. A program is ended when its time is over, a function's thread is left alone."""
     if isinstance(generator, Program):
         # It ends by itself, and in this thread an interrupt ends it as well.
         return generator(prompt, most, _TEMPERATURE, _SECONDS).strip()
@@ -96,7 +91,6 @@ def reply(generator: Generator, prompt: str, most: int) -> Reply:
     Whatever goes wrong is the problem of the reply, and no exception.
 
     Args:
-        generator: asks the model.
         prompt: what it is asked. What others said stands in it `fenced`.
         most: tokens that the answer should have at most. A longer one is not cut.
     """
@@ -153,7 +147,6 @@ def prompt(name: str) -> str:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return what an error says, in one line."""
     said = error.message if isinstance(error, MdmemError) else str(error)
     return clipped(_clean_answer(in_line(said)), _MOST_QUOTED) or type(error).__name__
 
@@ -173,7 +166,6 @@ _DEEP = 10_000  # characters that are read before JSON is nested too deeply, at 
 
 
 def _json_values(text: str) -> Iterator[Any]:
-    """Yield the JSON objects and lists in a text, in order, whatever stands around them."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     at = read = 0
     while read < _MOST_READ and (begins := _BEGINS.search(text, at)):
@@ -193,7 +185,6 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a JSON value with each text in it changed, its keys as well."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):

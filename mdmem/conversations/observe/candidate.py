@@ -61,9 +61,6 @@ def from_event(event: str, data: Mapping[str, Any]) -> list[Candidate]:
         data: text under `title` or the name of what it is about (`task`, `feature`, `decision`, `milestone`,
             `preference`, `error`), further text under `description` or `solution`; of a preference also
             `category`, `key` and `value`. Other fields are not read.
-
-    Raises:
-        Usage: there is no such event, or data are no text.
     """
     if event not in _KINDS:
         raise Usage(problem=f"an event is {', '.join(EVENTS)}, not {clipped(in_line(str(event)), 60)!r}")

@@ -387,7 +387,6 @@ class Capture(KindVerbs[R]):
             done.items.append(item)
 
     def _apply_draft(self, item: CapturedItem, draft: _Draft, policy: str) -> CapturedItem:
-        """Do what is decided about a draft, in one plan that is made with the vault's lock held."""
         decision = _Decision(KNOWN, "")
 
         def build() -> EditPlan:
@@ -401,7 +400,6 @@ class Capture(KindVerbs[R]):
         return dataclasses.replace(item, outcome=decision.outcome, path=decision.path, change=change)
 
     def _draft_proposal(self, candidate: Candidate, source: str) -> _Draft | None:
-        """Make a proposal of a candidate, without secrets; None where nothing is kept of its kind."""
         shape = {name: getattr(candidate, name) for name in ("value", "category", "key", "quote")}
         folder = RULE.folder if candidate.kind == "constraint" else PREFERENCE.folder
         clean, warnings = redact_fields(self._vault, _NOTES.get(candidate.kind, folder), shape)
@@ -431,7 +429,6 @@ class Capture(KindVerbs[R]):
         return _Draft(proposal, said, place, warnings)
 
     def _decide(self, draft: _Draft, policy: str) -> _Decision:
-        """Decide what is done about a draft, by what is in memory and in the inbox now."""
         new, own = draft.proposal, None
         if new.verb == "preferences.set":
             own = read_memory(self._vault, path_of(new.arguments["category"], new.arguments["key"]))
@@ -453,13 +450,11 @@ class Capture(KindVerbs[R]):
         return _Decision(outcome if plan.changes else KNOWN, new.path, plan)
 
     def _is_stronger(self, own: Document) -> bool:
-        """Return whether a preference is to stay, though somebody wishes for something else."""
         if self._vault.config.preferences.policy == "keep-latest" or "value" not in own.fields:
             return False
         return read_preference(own, self._clock()).strength > STRENGTH
 
     def _strengthen(self, standing: Standing, new: Proposal) -> _Decision:
-        """Add a source to what says the same in memory; a preference becomes stronger."""
         document, known = standing.document, standing.sources
         if known is None or {*new.sources} & {*known} or len(known) >= MOST_SOURCES:
             return _Decision(KNOWN, document.path)

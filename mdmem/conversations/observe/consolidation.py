@@ -126,11 +126,7 @@ class SummaryStrategy:
     name, asks = "summary", False
 
     def groups(self, memories: ComparedMemories) -> Iterator[MemoryGroup]:
-        """Yield the memories below the folder as one group.
-
-        Raises:
-            Usage: no folder was named.
-        """
+        """Yield the memories below the folder as one group."""
         if not memories.within:
             raise Usage(problem="a summary is of memories that are named", remedy="name their folder")
         if len(memories.paths) > 1:
@@ -175,12 +171,8 @@ def draft_changes(
     """Draft the changes that make one memory of several; none touches what another one rests on.
 
     Args:
-        memories: which.
         strategies, limit, generator, accept: as for `Memory.consolidate`.
         known: the ids of proposals that wait or were rejected.
-
-    Raises:
-        Usage: there is no such strategy, it needs a model, or another argument cannot mean anything.
     """
     if limit < 1 or accept not in ("", "same"):
         problem = f"{accept!r} cannot be accepted at once" if accept else f"the limit is {limit}"
@@ -228,7 +220,6 @@ def _find_strategy(given: str | ConsolidationStrategy, generator: Generator | No
 
 
 def _draft(verb: str, documents: Sequence[Document], reason: str, **arguments: object) -> ProposalDraft:
-    """Draft a change of memories as they are now."""
     bases = {each.path: each.hash for each in documents}
     return ProposalDraft(verb, {**arguments, "bases": bases}, reason)
 
@@ -239,7 +230,6 @@ def _draft_merge(documents: Sequence[Document], reason: str, into: str, content:
 
 
 def _describe_alone(old: Document, by: Document) -> str:
-    """Say that one memory holds another, and which lines would stand in the old one alone."""
     lines = find_alone(old, by)
     named = "; ".join(clipped(line, _LONGEST_LINE) for line in lines[:_MOST_LINES])
     more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
@@ -247,7 +237,6 @@ def _describe_alone(old: Document, by: Document) -> str:
 
 
 def _write_request(name: str, documents: Sequence[Document], most: int) -> str:
-    """Write what a model is asked about memories, each in a fence that it cannot close."""
     texts = [abridged(each.body, _MOST_ASKED) for each in documents]
     fences = (fenced(text, f"memory {number}") for number, text in enumerate(texts, 1))
     return "\n".join((prompt(name).replace("{target}", str(most), 1), *fences, ""))

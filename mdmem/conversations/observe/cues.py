@@ -123,7 +123,6 @@ class Cues:
         )
 
     def _list_standing(self, name: str, text: str) -> list[str]:
-        """List the phrases of a list whose words stand in a folded text, the longest first."""
         return [each for longest, each in self._longest(name) if longest in text and self._stands(text, each)]
 
     def _phrase_pattern(self, phrase: str, text: str) -> str:

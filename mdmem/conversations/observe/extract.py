@@ -96,7 +96,6 @@ def candidate_of(cues: Cues, kind: str, text: str, span: Span, why: str, sure: f
 
 
 def _find_wish(cues: Cues, sentence: str) -> Iterator[tuple[int, str, str]]:
-    """Yield where the first wish of a sentence starts, its kind and its cue; nothing where there is none."""
     for start in (0, *(found.end() for found in _CLAUSE.finditer(sentence))):
         kind, cue = cues.cue_of(sentence[start:])
         if kind and len(_WORD.findall(sentence, start)) >= _LEAST_WORDS:

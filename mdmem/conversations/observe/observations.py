@@ -137,7 +137,6 @@ class Observations(KindVerbs[R]):
         """List the observations of a session's log, the oldest first; without a log, all there are.
 
         Args:
-            session: its key.
             limit: only this many, the newest ones.
         """
         return self._list_observations(session, limit, reflections=False)
@@ -156,7 +155,6 @@ class Observations(KindVerbs[R]):
         """Return what no reflection covers, reflections first, the newest while they fit.
 
         Args:
-            session: its key.
             reflections, observations: at most this many of each; 0 for all.
             budget: tokens of both; 0 for all. The newest is given in every case.
         """
@@ -233,7 +231,6 @@ class Observations(KindVerbs[R]):
         The log is read from where it was observed until there is enough, and no further.
 
         Args:
-            session: its key.
             generator: asks a model; without one no reflection is due, since only a model makes one.
 
         Returns:
@@ -256,7 +253,6 @@ class Observations(KindVerbs[R]):
         return tuple(steps)
 
     def _new_messages(self, conversation: Conversation) -> Iterator[Message]:
-        """Yield the messages of a conversation behind the last one that was observed."""
         state = conversation.state
         places = of_log(self._list_places(folder_of(state.key)), state.log)
         return conversation.messages(reached(state, places) + 1)
@@ -269,7 +265,6 @@ class Observations(KindVerbs[R]):
         Reflections on them stay, and do not name them any more.
 
         Args:
-            ids: their paths.
             session: the key of a session, all of whose they are, also of one of its name before it.
 
         Raises:
@@ -301,7 +296,6 @@ class Observations(KindVerbs[R]):
         return self._run(build)
 
     def _remove_names(self, paths: Sequence[str]) -> Iterator[Change]:
-        """Yield the changes that take paths which are deleted out of reflections."""
         for folder in dict.fromkeys(path.rpartition("/")[0] for path in paths):
             for place in self._list_places(folder):
                 if not place.generation or place.path in paths:
@@ -336,7 +330,6 @@ class Observations(KindVerbs[R]):
         return log, of_log(places, log) if log else places
 
     def _list_places(self, folder: str) -> builtins.list[ObservationPlace]:
-        """List the observations and reflections in a folder, by the numbers in their names."""
         names = self._vault.store.names(join(self._vault.namespace, folder))
         found = filter(None, (place_of(f"{folder}/{name}") for name in names))
         return sorted(found, key=lambda place: (place.log, place.last, place.first))
@@ -362,7 +355,6 @@ class Observations(KindVerbs[R]):
         return ()
 
     def _observation_at(self, place: ObservationPlace) -> Observation:
-        """Return an observation as its memory says; of one that cannot be read, its place and the problem."""
         try:
             document = self._vault.read(place.path)
             return observation_in(place, document)
@@ -408,7 +400,6 @@ def place_of(path: str) -> ObservationPlace | None:
 
 
 def _path_of_id(given: str) -> str:
-    """Return the path of an id, which may come without folder and suffix."""
     path = given if given.endswith(".md") else f"{given}.md"
     return check_memory(path if is_under(path, OBSERVATION.folder) else f"{OBSERVATION.folder}/{path}")
 

@@ -183,7 +183,6 @@ class SessionObservations(Observations["Applied"]):
                         yield done
 
     def _key_of_log(self, path: str) -> str:
-        """Return the key of a log; empty of an alias, and of one that cannot be read."""
         try:
             with self._sessions.logs.at(path) as conversation:
                 return conversation.state.key if conversation and not conversation.state.alias_of else ""
@@ -196,12 +195,10 @@ class SessionObservations(Observations["Applied"]):
         """Note what was said since the last time, at most 8,000 tokens of it; None where that is nothing.
 
         Args:
-            session: its key.
             generator: asks a model; without one, or where it fails, a list of what happened, if anything.
 
         Raises:
             LockTimeout: another process has observed the session for ten seconds.
-            MdmemError: as `Vault.apply`.
         """
         key = self._sessions.resolve(session)
         with self.held(key):
@@ -233,7 +230,6 @@ class SessionObservations(Observations["Applied"]):
     def _write_observation(
         self, key: str, log: str, first: int, last: int, follows: str, said: Summarised
     ) -> Observation:
-        """Return the observation of some messages, once it is on the disk and the log knows of it."""
         digits = log[:DIGITS]
         found = self._write_place(
             ObservationPlace(f"{folder_of(key)}/{digits}-{first}-{last}.md", digits, 0, first, last),
@@ -247,14 +243,12 @@ class SessionObservations(Observations["Applied"]):
         """Keep an observation that the caller made of what was said since the last one.
 
         Args:
-            session: its key.
             text: what it says, in Markdown, at least one word; secrets are taken out.
             through: the number of the last message that it is about; the last one of the session without.
 
         Raises:
             Usage: the text is blank, or no message since the last observation has a number up to `through`.
             LockTimeout: another process has observed the session for ten seconds.
-            MdmemError: as `Vault.apply`.
         """
         if not in_line(text):
             raise Usage(problem="the text of an observation is blank")
@@ -287,7 +281,6 @@ class SessionObservations(Observations["Applied"]):
         self._sessions.logs.commit(key, build)
 
     def _settle(self, key: str) -> None:
-        """Let a log say how far it was observed, as its observations tell."""
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
             end = reached(state, of_log(self._list_places(folder_of(key)), state.log))
@@ -302,14 +295,11 @@ class SessionObservations(Observations["Applied"]):
         """Let a model sum up the observations that no reflection covers; None where there are none.
 
         Args:
-            session: its key.
             meta: sum up the reflections that none covers instead, one generation higher.
-            generator: asks a model.
 
         Raises:
             Usage: no model is given.
             ProgramFailed: it gave no sound answer.
-            MdmemError: as `observe`.
         """
         key = self._sessions.resolve(session)
         with self.held(key):
@@ -353,7 +343,6 @@ class SessionObservations(Observations["Applied"]):
     # -- writing ------------------------------------------------------------------------------------------
 
     def _write_place(self, place: ObservationPlace, fields: dict[str, Any], said: Summarised) -> Observation:
-        """Return the observation or reflection, once it is on the disk."""
         found = self._mask_secrets(place.path, said.text)
         written = {
             "type": OBSERVATION.name,
@@ -384,13 +373,11 @@ class SessionObservations(Observations["Applied"]):
 
 
 def _previous_path(places: Iterable[ObservationPlace], end: int) -> str:
-    """Return the path of the last observation up to a message; empty where there is none."""
     earlier = [place.path for place in places if not place.generation and place.last <= end]
     return earlier[-1] if earlier else ""
 
 
 def _as_markdown(text: str, *, is_list: bool) -> str:
-    """Return a text of others as Markdown: a list, or else a paragraph a line."""
     lines = [in_line(line) for line in text.split("\n") if line.strip()]
     if is_list:
         return "\n".join(f"- {plain(line.removeprefix('- '))}" for line in lines)

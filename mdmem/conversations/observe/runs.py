@@ -119,7 +119,6 @@ def runs(messages: Sequence[Message]) -> Iterator[ToolRun]:
 
 
 def _find_failure(text: str, *, is_error: bool, is_shell: bool) -> str:
-    """Find the line of an output that says why a tool failed; empty where it did not."""
     if text.startswith(STOPPED):
         return ""
     lines = _FRAME.sub("", text).split("\n")

@@ -65,9 +65,7 @@ def find_standing(vault: Vault, place: str, said: str) -> Standing | None:
     """Find what says the same as a text.
 
     Args:
-        vault: where to look.
         place: a note, of which each bullet is a statement; a preference; or a folder of preferences or rules.
-        said: the text.
     """
     wanted = normal(said)
     if place.endswith(".md") and not is_under(place, PREFERENCE.folder):

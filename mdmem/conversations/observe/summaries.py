@@ -74,14 +74,12 @@ class Summaries(KindVerbs[R]):
         """Write what was said since the last time into the memory of a session.
 
         Args:
-            key: of the session.
             generator: asks a model; without one, or where it fails, rules decide. Why it failed is kept in
                 the memory, as its field `problem`.
 
         Raises:
             Usage: nothing was said since.
             SessionConflict: somebody else summarized the session meanwhile.
-            MdmemError: as `Vault.apply`.
         """
         key = self._sessions.resolve(key)
         path = self._path_of(key)
@@ -153,7 +151,6 @@ class Summaries(KindVerbs[R]):
         """Write a conversation as a note.
 
         Args:
-            key: of the session.
             to: name of the note; that of the session without one.
             min_tokens: refuse a conversation that has fewer.
 
@@ -231,7 +228,6 @@ def _bare_line(line: str) -> str:
 
 
 def _append_to(document: Document, heading: str, text: str) -> Document:
-    """Return the memory with a text at the end of a section, which is made where somebody removed it."""
     if not text:
         return document
     if any(each.heading.title == heading for each in document.sections):
@@ -247,7 +243,6 @@ def _bullets_of(document: Document, heading: str) -> list[str]:
 
 
 def _last_known(document: Document | None, log: str) -> int:
-    """Return the number of the last message that a summary knows; 0 where it is of another log."""
     fields = document.fields if document else {}
     return _number_or_0(fields.get("through")) if fields.get("log") == log else 0
 
@@ -274,7 +269,6 @@ def _number_or_0(value: object) -> int:
 
 
 def _as_quote(message: Message) -> str:
-    """Return a message as a block quote behind who said it, and when."""
     lines = visible(message.text).split("\n")
     said = "\n".join(f"> {line}".rstrip() for line in lines)
     return f"**{plain(label(message))}**, {message.created_at}, {message.seq}:\n\n{said}"

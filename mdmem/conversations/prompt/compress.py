@@ -56,11 +56,7 @@ class Compressed:
 def compress(
     messages: Sequence[Message], level: str = "moderate", by: str = "turn", generator: Generator | None = None
 ) -> Compressed:
-    """Make messages shorter, as `Sessions.compress`; those of the system alone may take more than is allowed.
-
-    Raises:
-        Usage: there is no such level or unit.
-    """
+    """Make messages shorter, as `Sessions.compress`. Messages of the system stay, even over the limit."""
     for value, known in ((level, KEPT), (by, FEWEST)):
         if value not in known:
             raise Usage(problem=f"{value!r} is none of {', '.join(known)}")

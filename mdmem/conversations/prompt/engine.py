@@ -404,7 +404,6 @@ def _make_not_found(key: str, number: int) -> NamedNotFound:
 def _open_summary(
     conversation: Conversation, summary: RunSummary, depth: int | None
 ) -> Iterator[RunSummary | Message]:
-    """Yield what a summary stands for, `depth` levels down; without it, its messages."""
     waiting = [(summary, depth)]
     while waiting:
         each, levels = waiting.pop()
@@ -512,9 +511,6 @@ def sync_history(
         given: the host's messages, as they are kept.
         expected: the number of the last message that the host knows of; None where it does not say.
         clean: what makes of a message how it would be kept now.
-
-    Raises:
-        SessionConflict: there are messages behind `expected`.
     """
     state = conversation.state
     last = next(conversation.messages_back(), None)

@@ -178,7 +178,6 @@ def _begin_with_user(messages: Sequence[Message]) -> list[Message]:
 
 
 def _choose_summaries(conversation: Conversation, budget: int) -> list[RunSummary]:
-    """Choose summaries that fit into a budget, the deepest and latest first; return them in order."""
     chosen = []
     left = budget - count_summary_tokens(_GAP + _WARNING)
     for place in sorted(conversation.state.context, key=lambda each: (-each.depth, -each.last)):

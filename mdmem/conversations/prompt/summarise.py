@@ -69,9 +69,7 @@ def summarise(
     """Summarise messages in at most `target` tokens, by a model where it gives an answer, else by rules.
 
     Args:
-        messages: what it is about.
         prompt: what a model is asked; the first `{target}` in it becomes the number of tokens.
-        target: tokens.
         generator: asks the model, a second time for a shorter summary where the first one is too long. Where
             that is too long as well, the shorter one is cut at a sentence.
         rules: what makes the summary without a model; `extract` without.
@@ -159,7 +157,6 @@ def extract(messages: Sequence[Message], target: int) -> str:
     words such as "decided", and where it begins or ends the messages.
 
     Args:
-        messages: from which they come.
         target: tokens that the result has at most.
     """
     lines = spoken_lines(messages)

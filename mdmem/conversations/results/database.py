@@ -115,11 +115,7 @@ class ResultDatabase:
         self.notes = notes
 
     def read(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Return what is asked of the database; None where there is none.
-
-        Raises:
-            StorageFailed: the system refused.
-        """
+        """Return what is asked of the database; None where there is none."""
         if not os.path.lexists(self.path):
             return None
         try:
@@ -129,11 +125,7 @@ class ResultDatabase:
             return self.write(ask)  # which puts it aside, with the lock held
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        """Change the database, all or nothing of it, by one process at a time.
-
-        Raises:
-            LockTimeout, StorageFailed: it cannot be changed now.
-        """
+        """Change the database, all or nothing of it, by one process at a time."""
         with files.held(os.path.join(os.path.dirname(self.path), "lock"), _BUSY_SECONDS):
             try:
                 return self._change_database(change)
@@ -215,7 +207,6 @@ def sweep(connection: sqlite3.Connection, namespace: str, settings: ResultSettin
     Args:
         connection: in a transaction.
         namespace: whose references are bounded.
-        settings: the bounds.
         keep: the hash of an output of this namespace that was stored a moment ago, and stays.
     """
     oldest = time.time() - settings.max_days * _DAY

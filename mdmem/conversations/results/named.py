@@ -137,7 +137,6 @@ def _names_in(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _looks_like_file(path: str) -> bool:
-    """Return whether a word looks like the path of a file."""
     if not path.startswith(("/", "~")):
         return citation.in_code(path) is not None
     name = path.rpartition("/")[2]

@@ -422,7 +422,6 @@ class ToolResults:
 
 
 def _check_tool(tool: str) -> str:
-    """Return the name of a tool, in one line and with nothing hidden in it."""
     name = in_line(_storable(tool[:_LONGEST_TOOL]))[:_LONGEST_TOOL]
     if not name:
         raise Usage(problem="a tool has a name", remedy="say which one it is, such as Bash")
@@ -469,7 +468,6 @@ def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
 
 
 def _cut_lines(data: bytes, first: int, last: int) -> bytes:
-    """Return some lines of an output, with their ends."""
     lines = data.splitlines(keepends=True)
     if first > len(lines):
         problem = f"the first line is {first:,}; the last one is {len(lines):,}"

@@ -70,7 +70,6 @@ def shortened(tool: str, text: str, most: int = MOST) -> Shortened:
     Args:
         tool: its name, in any case, with or without what a server puts before it. `Read`, `view` and
             `read_file` read files, `Grep` and `Glob` search; what any other one has printed may be a log.
-        text: the output.
         most: characters of the short form, about; at least 200.
     """
     room = min(max(most, _LEAST), len(text) // 2)
@@ -142,7 +141,6 @@ def _choose_errors(lines: Sequence[str], text: str) -> Iterator[int]:
 
 
 def _lines_with_errors(lines: Sequence[str], text: str) -> list[int]:
-    """Return the first lines and the last ones that tell of an error."""
     # A capital is found, or not, fifty times as fast as a word, and a word from the end twice as fast.
     words = [word for word in _ERROR_WORDS if word[0] in text and text.rfind(word) >= 0]
     suspects = sorted({number for word in words for number, line in enumerate(lines) if word in line})

@@ -235,7 +235,6 @@ class _Importer:
         return position.behind(last), chain(changed, entries)
 
     def _clean_entry(self, entry: TranscriptEntry) -> Mapping[str, Any] | None:
-        """Remove the secrets of an entry's message; None where nothing of it is kept."""
         fault = entry.fault
         if entry.message is not None:
             if self._is_clean(entry.text):
@@ -285,8 +284,6 @@ class _Importer:
         return behind
 
     def _take_back(self, entry: TranscriptEntry, position: _Position) -> None:
-        """Take out of the history what an entry takes back, or the version of its message that is there."""
-
         def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
             back, state = entry.takes_back, conversation.state
             found = _find_back(entry, conversation.messages_back())

@@ -27,11 +27,7 @@ def refuse_secret(logs: SessionLogs, key: str) -> None:
 
 
 def clean_message(logs: SessionLogs, key: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return a message as it is kept; None of one that is not.
-
-    Raises:
-        Usage, Invalid: as `Sessions.add_message`.
-    """
+    """Return a message as it is kept; None if it is not kept."""
     if isinstance(message, dict) and "role" not in message:
         # Most messages have a role.
         from mdmem.conversations.transcripts.transcripts import read_any  # noqa: PLC0415 - start-up

@@ -104,14 +104,9 @@ def transcripts(
 
     Args:
         form: one of `FORMATS`; empty where each file tells of which it is.
-        source: the file or folder.
         most: bytes of one message beyond which it is not read.
         left_out: is told which file is none, and why.
         report: yields the files, and reports how many are done.
-
-    Raises:
-        Usage: there is no such format, or nothing at the path.
-        StorageFailed, SystemFailing: the source cannot be read.
     """
     if form and form not in FORMATS:
         near = ", ".join([each for each in FORMATS if form in each] or get_close_matches(form, FORMATS))
@@ -140,11 +135,7 @@ def _find_files(folder: str, form: str) -> Iterator[str]:
 
 
 def open_file(path: str) -> IO[bytes]:
-    """Return a file of a transcript, to be read; opening it cannot hang, and follows no link.
-
-    Raises:
-        StorageFailed, SystemFailing: it is not a regular file, or cannot be read.
-    """
+    """Return a file of a transcript, to be read; opening it cannot hang, and follows no link."""
     try:
         return open(files.open_regular(path), "rb")
     except OSError as error:
@@ -165,7 +156,6 @@ def _text_of(value: Any) -> str:
 
 
 def _name_format(value: Mapping[str, Any]) -> str:
-    """Return the format that has such a line, message or document; empty where none has."""
     kind, keys, has_role = _text_of(value.get("type")), value.keys(), isinstance(value.get("role"), str)
     if isinstance(value.get("info"), dict) and keys & {"parts", "messages"}:
         return "opencode-session"
@@ -183,7 +173,6 @@ def _name_format(value: Mapping[str, Any]) -> str:
 
 
 def _check_role(value: Any) -> Mapping[str, Any]:
-    """Return a message as chat completions and picoclaw write it, with its time."""
     if not isinstance(value, dict) or not isinstance(value.get("role"), str) or not value["role"]:
         raise Unreadable("no message: it has no role")
     return value if isinstance(value.get("created_at"), str) else _add_line_fields(value, value)
@@ -214,7 +203,6 @@ def _read_claude(value: Any) -> Mapping[str, Any] | None:
 
 
 def _read_codex(value: Any) -> Mapping[str, Any] | None:
-    """Read a line of Codex: a message, a call of a tool, or its output."""
     if not isinstance(value, dict):
         raise Unreadable("no line of a rollout")
     item, kind = value.get("payload", value), _text_of(value.get("type"))
@@ -228,7 +216,6 @@ def _read_codex(value: Any) -> Mapping[str, Any] | None:
 
 
 def _read_gemini(value: Any) -> Mapping[str, Any] | None:
-    """Read a message of Gemini CLI, with its calls of tools and what these answered."""
     if not isinstance(value, dict) or value.get("type") not in _OF_GEMINI:
         raise Unreadable("no message of Gemini CLI")
     content = value.get("content")
@@ -268,11 +255,7 @@ def _write_call(own: Any, name: Any, asked: Any, answer: Any) -> Iterator[Mappin
 
 
 def read_any(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message without a role as it is kept: with the role that Gemini CLI or opencode tell of.
-
-    Raises:
-        Usage: it says nothing, or its type names a speaker and no program is known that writes so.
-    """
+    """Return a message without a role as it is kept: with the role that Gemini CLI or opencode tell of."""
     read = {"gemini-cli-session": _read_gemini, "opencode-session": _read_opencode}.get(_name_format(value))
     with suppress(Unreadable):
         said = Message.of(0, (read(value) if read else value) or {})
@@ -300,7 +283,6 @@ def _add_line_fields(
 
 
 def _find_time(value: Mapping[str, Any]) -> str:
-    """Find when something was said, in any of the fields that programs use (ISO 8601); empty without one."""
     for given in map(value.get, _TIMES):
         time = given.get("created", given.get("start")) if isinstance(given, dict) else given
         if isinstance(time, str) and moment_of(time):
@@ -316,7 +298,6 @@ def _find_time(value: Mapping[str, Any]) -> str:
 
 
 def _choose_format(wanted: str, values: list[dict[str, Any]], beside: str) -> str:
-    """Return the format of a file by the first values in it, which the wanted one has to fit."""
     known = [value for value in values if _name_format(value)]
     told = _name_format(known[0]) if known else ""
     if wanted in _PLAIN and known and all(value.keys() & {"role", "messages"} for value in known):
@@ -439,7 +420,6 @@ def _place_of(entry: TranscriptEntry) -> tuple[str, str, Any, int]:
 
 
 def _read_behind(path: str, lines: _Lines, parent: str, end: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield the places of the line with a uuid, and of those behind it; nothing where there is none."""
     with open_file(path) as file:
         data = file.read(end)
     at = data.find(parent.encode("utf-8", "surrogatepass"))
@@ -495,7 +475,6 @@ def _turn_of(entry: TranscriptEntry) -> str:
 
 
 def _mark_rollbacks(_: str, lines: _Lines, start: int, number: int) -> Iterator[TranscriptEntry]:
-    """Mark how many turns each line of Codex takes back."""
     for entry in lines(start, number):
         told = _dict_of(_dict_of(entry.value).get("payload"))
         turns = told.get("num_turns") if told.get("type") == "thread_rolled_back" else 0
@@ -556,7 +535,6 @@ def _read_line(entry: TranscriptEntry, line: bytes, reader: Reader) -> Transcrip
 
 
 def _read_document(path: str, most: int) -> Any:
-    """Read one JSON document."""
     with open_file(path) as file:
         data = file.read(most + 1)
     if len(data) > most or has_too_much(data):

@@ -43,12 +43,7 @@ class Batch:
 
 
 def read(path: str, most: int = sys.maxsize) -> bytes:
-    """Return the bytes of a file of the source; opening it cannot hang, as on a pipe that nobody writes to.
-
-    Raises:
-        Usage: there is no such file.
-        StorageFailed, SystemFailing: it cannot be read, or has more than `most` bytes.
-    """
+    """Read a file of the source; opening it cannot hang, not even on a pipe."""
     try:
         with open(open_regular(os.path.realpath(path)), "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -68,10 +63,6 @@ def folder(
     """Return every file below a folder, memories converted; hidden folders and links are not entered.
 
     A memory is what `config`, that of the vault which it goes to, takes for one by its name.
-
-    Raises:
-        Usage: there is no such folder.
-        NamedNotFound: no memory is there that can be read.
     """
     if not os.path.isdir(root):
         raise Usage(problem=f"{root}: there is no such folder")
@@ -147,10 +138,6 @@ def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Doc
         path: where it will be, as in `Batch`.
         fields: its frontmatter, in this order.
         body: what stands behind a blank line; nothing where it is empty.
-        limits: what a memory may have.
-
-    Raises:
-        DocumentRefused: it cannot be a memory.
     """
     lines = ["---", *(f"{scalar(name)}: {inline(value)}" for name, value in fields.items()), "---"]
     text = "\n".join([*lines, "", body] if body else lines)

@@ -50,12 +50,7 @@ class _Graph:
 
 
 def convert(source: str, config: Config, progress: Progress | None = None) -> Batch:
-    """Return the notes of a graph.
-
-    Raises:
-        Usage: there is no such file, or it is not UTF-8.
-        NamedNotFound: there is no entity in it.
-    """
+    """Return the notes of a graph."""
     graph = _Graph()
     for where, entry in _iterate_entries(source, graph):
         _take_entry(graph, where, entry)
@@ -78,7 +73,6 @@ def convert(source: str, config: Config, progress: Progress | None = None) -> Ba
 
 
 def _iterate_entries(source: str, graph: _Graph) -> Iterator[tuple[str, Any]]:
-    """Yield each object, and where it stands."""
     try:
         text = read(source).decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

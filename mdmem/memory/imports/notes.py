@@ -19,26 +19,17 @@ if TYPE_CHECKING:
 
 
 def convert_obsidian(source: str, config: Config, progress: Progress | None = None) -> Batch:
-    """Return the notes of a vault, as they are.
-
-    Raises:
-        Usage, NamedNotFound: as `mdmem.memory.imports.batch.folder`.
-    """
+    """Return the notes of a vault, as they are."""
     return folder(source, config, lambda document: document, progress)
 
 
 def convert_claude_code(source: str, config: Config, progress: Progress | None = None) -> Batch:
-    """Return the memories of a folder `~/.claude/projects/<repository>`, or of the folder `memory` in it.
-
-    Raises:
-        Usage, NamedNotFound: as `mdmem.memory.imports.batch.folder`.
-    """
+    """Return the memories of a folder `~/.claude/projects/<repository>`, or of the folder `memory` in it."""
     inner = os.path.join(source, "memory")
     return folder(inner if os.path.isdir(inner) else source, config, _name_document, progress)
 
 
 def _name_document(document: Document) -> Document:
-    """Return a memory with its name as the title, and as what links call it."""
     name, metadata = document.fields.get("name"), document.fields.get("metadata")
     kind = metadata.get("type") if isinstance(metadata, dict) else None
     if isinstance(kind, str) and "type" not in document.fields:
@@ -51,11 +42,7 @@ def _name_document(document: Document) -> Document:
 
 
 def convert_basic_memory(source: str, config: Config, progress: Progress | None = None) -> Batch:
-    """Return the notes of a folder.
-
-    Raises:
-        Usage, NamedNotFound: as `mdmem.memory.imports.batch.folder`.
-    """
+    """Return the notes of a folder."""
     return folder(source, config, _called_by_links, progress)
 
 

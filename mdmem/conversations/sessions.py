@@ -6,12 +6,13 @@ verb takes out of the history stays in the log until a vacuum, and then in `sess
 
 from __future__ import annotations
 
+import builtins
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import (
@@ -574,28 +575,80 @@ class Sessions:
         return self.logs.commit(key, build)
 
 
+class _Logged:
+    """Logs an error of mdmem in its block, and ends the block there."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: object, _trace: object) -> bool:
+        if isinstance(error, MdmemError):
+            _LOG.error("%s: %s", self._verb, error)
+            return True
+        return False
+
+
 class QuietSessions:
     """Ten verbs of `Sessions` for a host that handles no errors: they are logged, and the answer is empty."""
-
-    _EMPTY: ClassVar[Mapping[str, type | None]] = {
-        **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save", "close")),
-        **dict.fromkeys(("history", "set_history", "list"), list),
-        "summary": str,
-    }
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in self._EMPTY:
-            raise AttributeError(f"quiet sessions have {', '.join(self._EMPTY)}, not {name!r}")
+    def add(self, key: str, role: str, content: Any) -> int | None:
+        """Add a message with a role and a content."""
+        with _Logged("add"):
+            return self._sessions.add(key, role, content)
+        return None
 
-        def call(*arguments: Any, **named: Any) -> Any:
-            try:
-                return getattr(self._sessions, name)(*arguments, **named)
-            except MdmemError as error:
-                _LOG.error("%s: %s", name, error)
-                empty = self._EMPTY[name]
-                return empty and empty()
+    def add_message(self, key: str, message: Mapping[str, Any]) -> int | None:
+        """Add a message with all of its fields."""
+        with _Logged("add_message"):
+            return self._sessions.add_message(key, message)
+        return None
 
-        return call
+    def history(self, key: str, limit: int | None = None, after: int | str = 0) -> list[Message]:
+        """Return the messages in the history, in order."""
+        with _Logged("history"):
+            return self._sessions.history(key, limit, after)
+        return []
+
+    def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
+        """Replace the whole history."""
+        with _Logged("set_history"):
+            return self._sessions.set_history(key, messages)
+        return []
+
+    def summary(self, key: str) -> str:
+        """Return the text that `set_summary` set."""
+        with _Logged("summary"):
+            return self._sessions.summary(key)
+        return ""
+
+    def set_summary(self, key: str, text: str) -> None:
+        """Set the text that `summary` gives back."""
+        with _Logged("set_summary"):
+            self._sessions.set_summary(key, text)
+
+    def truncate(self, key: str, keep_last: int) -> None:
+        """Keep the last messages of the history."""
+        with _Logged("truncate"):
+            self._sessions.truncate(key, keep_last)
+
+    def list(self) -> builtins.list[SessionInfo]:
+        """List the sessions of the namespace, by key."""
+        with _Logged("list"):
+            return self._sessions.list()
+        return []
+
+    def save(self, key: str) -> None:
+        """Check the key."""
+        with _Logged("save"):
+            self._sessions.save(key)
+
+    def close(self) -> None:
+        """Forget what was read."""
+        with _Logged("close"):
+            self._sessions.close()

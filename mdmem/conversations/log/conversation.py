@@ -113,6 +113,7 @@ class Conversation:
         log: as it was opened.
         state: what its lines say; `log` of it is empty where there is none yet.
         most: bytes of a line beyond which it is passed over.
+        is_settled: whether no line to come can change what counts of those that were read.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class Conversation:
         """
         self.log = log
         self.most = most
-        self._unsettled: tuple[State, int] | None = None
+        self.is_settled = True
         if known and known[1].begins(log):
             self.state = known[0]
             self._read_on(known[1].size)
@@ -149,14 +150,13 @@ class Conversation:
         return not self.state.log
 
     @property
-    def settled(self) -> tuple[State, LogPosition]:
-        """The state up to the last line that is certain to count or not, and where the next one begins."""
-        state, size = self._unsettled or (self.state, whole_size(self.log))
-        return state, LogPosition.of(self.log, size)
+    def position(self) -> LogPosition:
+        """Where the next line begins."""
+        return LogPosition.of(self.log, whole_size(self.log))
 
     def go_on(self) -> State:
         """Copy the state before lines are appended: others read with the one before."""
-        self.state, self._unsettled = self.state.copy(), None
+        self.state, self.is_settled = self.state.copy(), True
         return self.state
 
     def _read_on(self, start: int) -> None:
@@ -164,8 +164,7 @@ class Conversation:
             return
         state = self.go_on()
         for each, counts, is_certain in chain.from_iterable(judge(self._read_blocks(start), state.seq)):
-            if not is_certain:
-                self._unsettled = state.copy(), each.line.start
+            self.is_settled = is_certain
             if counts:
                 state.take(each.record, each.line.end - each.line.start)
             else:

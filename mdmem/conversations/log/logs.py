@@ -242,8 +242,8 @@ class SessionLogs:
         path = conversation.log.path
         with self._lock:
             self._known.pop(path, None)
-            if not conversation.is_new:
-                self._known[path] = conversation.settled
+            if conversation.is_settled and not conversation.is_new:
+                self._known[path] = conversation.state, conversation.position
                 if len(self._known) > _MOST_KNOWN:
                     del self._known[next(iter(self._known))]
 

@@ -16,8 +16,8 @@ from re import Pattern
 from typing import NamedTuple
 
 from mdmem.conversations.log.message import Message, is_asked
-from mdmem.conversations.observe.prose import QUESTION, headings, parted, prose, without_home
-from mdmem.conversations.observe.runs import STOPPED, ToolRun, errors_in, files, runs
+from mdmem.conversations.observe.prose import QUESTION, parted, prose, without_home
+from mdmem.conversations.observe.runs import ToolRun, errors_in, files, runs
 from mdmem.conversations.prompt.summarise import by_worth, label, names, sentence_of
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import estimate, first_of, in_line
@@ -28,7 +28,7 @@ ASKED, DECIDED, SAID, FILES, ERROR, OPEN = "asked", "decided", "said", "files", 
 _LEAST, _FULL = 3, 6  # words of a sentence that tells an outcome, and of any other
 _NAMED, _LAST = 2, 3  # names that make up for words; sentences among which a question waits for an answer
 _SHORT, _WHOLE = 60, 800  # characters of an answer or of praise, and of what is quoted whole
-_SHOWN, _TASKS, _HEADINGS = 2, 3, 10  # errors, tasks to do, headings that are named of one message
+_SHOWN, _TASKS = 2, 3  # errors and tasks to do that are named of one message
 _REPORTED, _ON_THE_WAY = 25, 2  # sentences of a report, and of what is said before it
 # Of people who talk, chosen on one conversation of LoCoMo (bench/retrieval.py --observations): what each of
 # two words about people or a time adds to the weight of a sentence; the power of its tokens; the part of the
@@ -45,7 +45,7 @@ _HAN = regex(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 
 # What Claude Code writes into the answer of a tool when a person answers, approves or stops it.
 _REFUSED = regex(r"(?s)The user doesn't want to .*?the user said:\s*(.+)")
-_APPROVED, _PLAN = "User has approved your plan", "## Approved Plan:\n"
+_APPROVED = "User has approved your plan"
 _ANSWERED = "User has answered your questions"
 _ANSWER = regex(r'"([^"\n]{1,500})"="([^"\n]{1,500})"')
 _COMMAND = regex(
@@ -191,8 +191,6 @@ class _EventFinder:
                 if sum(len(said[each].encode()) for each in [*kept, at]) <= _WHOLE:
                     kept.append(at)
             yield from (self._quote_message(message, 0.01 * at, said[at]) for at in sorted(kept))
-            if titles := headings(written)[:_HEADINGS]:
-                yield self._make_event(ASKED, seq, 0.1, f"headings of what {who} wrote", "; ".join(titles))
 
     def _find_command(self, message: Message, place: int) -> Iterator[SessionEvent]:
         behind = (each.text for each in self.messages[place + 1 : place + 3] if each.role == "user")
@@ -242,15 +240,10 @@ class _EventFinder:
     def _find_decisions(self) -> Iterator[SessionEvent]:
         for run in self.runs:
             what = "the plan" if "plan" in run.name.lower() else run.what
-            questions = run.arguments.get("questions")
-            first = questions[0] if isinstance(questions, list) and questions else None
-            asked = in_line(str(first.get("question", ""))) if isinstance(first, Mapping) else ""
             if refused := _REFUSED.match(run.answer):
                 yield self._make_event(
                     DECIDED, run.seq, 0, f"user stopped {what} and said", in_line(refused[1])
                 )
-            elif run.answer.startswith(STOPPED):
-                yield self._make_event(DECIDED, run.seq, 0.3, f"user stopped {what} without a word", asked)
             elif run.answer.startswith(_APPROVED):
                 yield self._make_event(DECIDED, run.seq, 0, "user approved the plan")
             elif run.answer.startswith(_ANSWERED) and "questions" in run.arguments:
@@ -261,18 +254,7 @@ class _EventFinder:
 
     def _find_files(self) -> Iterator[SessionEvent]:
         for line, seq in files(self.runs, self.workspace):
-            yield SessionEvent(FILES, seq, 2.2 if line.startswith("files read") else 0.3, line)
-        for run in self.runs:
-            name, text = "the plan", run.arguments.get("plan")
-            if run.answer.startswith(_APPROVED):
-                text = run.answer.partition(_PLAN)[2] or run.answer.partition("\n")[2]
-            elif run.path.endswith(".md"):
-                name, text = f"`{run.path}`", run.arguments.get("content")
-            text = text if isinstance(text, str) else ""
-            if titles := headings(text)[:_HEADINGS]:
-                yield self._make_event(SAID, run.seq, 0.5, f"headings of {name}", "; ".join(titles))
-            for number, said in enumerate(islice(filter(_is_telling, prose(text)), _TASKS)):
-                yield self._make_event(SAID, run.seq, 1.1 + number / 2, f"{name} says", said)
+            yield SessionEvent(FILES, seq, 0.3, line)
 
     def _find_errors(self) -> Iterator[SessionEvent]:
         for place, run in enumerate(self.runs):

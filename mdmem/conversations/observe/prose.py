@@ -23,7 +23,6 @@ _NO_TEXT = regex("[\0\ud800-\udfff]")  # which no memory may hold
 _READ = 50_000  # characters of a text in which sentences are looked for
 _WORDS = 5  # of a line behind a log that somebody typed
 _FENCED = regex(r"(?ms)^ {0,3}(?P<mark>```+|~~~+)[^\n]*\n(?P<code>.*?)^ {0,3}(?P=mark)[`~]*[ \t]*$")
-_HEADING = regex(r"(?m)^#{1,3}[ \t]+(\S[^\n|]*?)[ \t#]*$")
 _EMPHASIS = regex(r"(\*\*\*?)(?=\S)([^*\n]+?)(?<=\S)\1")
 _BOX = regex(r"\A\[[ xX]\][ \t]+")
 _NUMBER = regex(r"\A[0-9]{1,2}[.)]\s+")
@@ -86,11 +85,6 @@ def parted(text: str) -> tuple[str, list[str]]:
             (pasted if is_log else own).append(line)
         is_behind_blank = not line.strip()
     return "\n".join(own), pasted
-
-
-def headings(text: str) -> list[str]:
-    """Return the headings of the first three levels, in order, each once."""
-    return list(dict.fromkeys(map(in_line, _HEADING.findall(_FENCED.sub("", text)))))
 
 
 def _join_lines(block: str) -> list[str]:

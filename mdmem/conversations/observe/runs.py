@@ -151,7 +151,7 @@ def _find_messages(lines: Sequence[str]) -> Iterator[str]:
 
 
 def files(found: Sequence[ToolRun], workspace: str) -> Iterator[tuple[str, int]]:
-    """Write a line for the files that were created, changed, deleted, and read, with its last message.
+    """Write a line for the files that were created, changed and deleted, with its last message.
 
     Args:
         found: the runs; of those that failed or were stopped nothing is named.
@@ -172,7 +172,7 @@ def files(found: Sequence[ToolRun], workspace: str) -> Iterator[tuple[str, int]]
         if state != _READ or before == _READ:
             states[name] = state if _DELETED in {state, before} or before == _READ else before
             places.setdefault(name, []).append(run.seq)
-    for state in (_CREATED, _CHANGED, _DELETED, _READ):
+    for state in (_CREATED, _CHANGED, _DELETED):
         kept = [name for name in places if states[name] == state and not _NO_FILE.search(name)]
         most = sorted(kept, key=lambda name: -len(places[name]))[:_MOST_FILES]
         if most:

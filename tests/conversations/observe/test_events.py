@@ -381,16 +381,6 @@ def test_what_looks_like_rows_of_programs_and_is_typed_is_told(text: str) -> Non
     assert " ".join(text.split()) in told(user(text), following=BEHIND)[0]
 
 
-def test_a_document_is_told_by_its_headings_and_first_sentences() -> None:
-    text = "# Plan\n\nWe move it in two steps.\n\n## Step one\n\n```\n# no\n```\n\n## Step two\n"
-    lines = told(*ran("Write", "ok", file_path="plans/x.md", content=text), following=BEHIND)
-    assert lines == [
-        "headings of `plans/x.md`: Plan; Step one; Step two (#1)",
-        "`plans/x.md` says: We move it in two steps. (#1)",
-        "files created: `plans/x.md` (#1)",
-    ]
-
-
 def test_politeness_is_not_told_and_findings_on_the_way_are() -> None:
     lines = told(
         said("The loop never ends because the index is not reset."),
@@ -428,7 +418,6 @@ def test_what_an_assistant_reports_counts_and_what_it_says_on_the_way_does_not()
     assert lines == [
         "user asked: Fix the parser. (#1)",
         "assistant said: I removed the loop that never ended. (#5)",
-        "files read: `a.py` (#3)",
     ]
 
 
@@ -452,7 +441,6 @@ def test_files_are_those_that_tools_name_below_the_workspace_or_the_home_folder(
         "files changed: `src/a.py` (#1 to #3), `src/log.txt` (#7), `src/patched.py` (#9)",
         "files created: `src/new.py` (#7)",
         "files deleted: `src/old.py` (#7)",
-        "files read: `~/x/b.py` (#11), `src/viewed.py` (#15)",
     ]
     assert lines[0].startswith("Edit src/failed.py failed: File has not been read yet.")
 
@@ -531,10 +519,9 @@ def test_what_people_tell_tools_is_decided() -> None:
         *ran("Read", answered, file_path="log.md"),
         following=BEHIND,
     )
-    assert lines[:-1] == [
+    assert lines == [
         "user answered The first to the question: Which one? (#1)",
         "user approved the plan (#3)",
-        "headings of the plan: Plan: Add a cache (#3)",
         "user stopped `rm -r` and said: No! Use a queue. (#5)",
     ]
 

@@ -95,5 +95,4 @@ def test_a_short_path_that_ends_one_other_is_the_same_file() -> None:
     )
     assert list(files(told, "")) == [
         ("files created: `~/p/src/a.py` (#1 to #2)", 2),
-        ("files read: `b.py` (#4)", 4),
     ]

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from mdmem.vault.walk import Found
 
 _PREFIX = "from-"
-_COLUMNS = "DISTINCT d.path, (SELECT value FROM fields WHERE document = d.id AND key = 'access.until')"
-_GRANTED = "AND x.key > 'access.' AND x.key < 'access/' AND x.value IN (?, ?) AND (? = '' OR d.path = ?)"
 T = TypeVar("T")
 
 
@@ -71,8 +69,7 @@ class Shared:
         memory.vault.enter()
         vault = memory.vault.within(paths.Scope(user=owner).namespace)
         view = View(memory._current_view().index, vault)  # noqa: SLF001 - of one façade
-        values = self.user, sharing.EVERYONE, path, paths.join(vault.namespace, path)
-        for full, until in view.part_rows("fields", _COLUMNS, _GRANTED, values):
+        for full, until in view.granted((self.user, sharing.EVERYONE), path):
             of = sharing.find_owner(full)
             if of is None or of == self.user or has_passed(until, now):
                 continue

@@ -362,6 +362,21 @@ class View:
         memories = [(ident, [self.inside(path) for _, path in rows]) for ident, rows in grouped]
         return [(ident, paths) for ident, paths in memories if len(paths) > 1]
 
+    def count_memories(self) -> int:
+        """Count the memories."""
+        ((count,),) = self.rows("SELECT count(*) FROM documents AS d WHERE {inside} AND d.problem = ''")
+        return int(count)
+
+    def list_files(self) -> list[str]:
+        """List the memories and the files that cannot be read as such, by path."""
+        rows = self.rows("SELECT d.path FROM documents AS d WHERE {inside} ORDER BY d.path")
+        return [self.inside(path) for (path,) in rows]
+
+    def ages(self) -> list[tuple[str, str, int]]:
+        """List the memories: path, day, and time of change in nanoseconds."""
+        query = "SELECT d.path, d.day, d.mtime_ns FROM documents AS d WHERE {inside} AND d.problem = ''"
+        return [(self.inside(path), day, mtime_ns) for path, day, mtime_ns in self.rows(query)]
+
     def problems(self) -> list[tuple[str, str]]:
         """List the files that cannot be read as memories, each with the reason."""
         query = (
@@ -531,6 +546,17 @@ class View:
         """List the values of a field, each with its memory, in the order of the paths."""
         rows = self.part_rows("fields", "d.path, x.value", "AND x.key = ? ORDER BY d.path, x.n", (key,))
         return [(self.inside(path), value) for path, value in rows]
+
+    def granted(self, users: Collection[str], path: str) -> list[tuple[str, str | None]]:
+        """List the memories whose `access` names a user: the path in the vault, and `access.until`.
+
+        With `path`, the only memory is this one.
+        """
+        until = "(SELECT value FROM fields WHERE document = d.id AND key = 'access.until')"
+        rest = f"AND x.key > 'access.' AND x.key < 'access/' AND x.value IN ({', '.join('?' * len(users))})"
+        rest += " AND (? = '' OR d.path = ?)"
+        values = (*users, path, self.outside(path))
+        return self.part_rows("fields", f"DISTINCT d.path, {until}", rest, values)
 
     def citing(self, paths: Collection[str] | None = None) -> list[str]:
         """List the memories, or those of `paths`, that cite code."""

@@ -111,10 +111,8 @@ class ComparedMemories:
         self.view, self.within, self.near = view, within, near
         self.left_out: dict[str, str] = {path: flaw for path, flaw in view.flaws() if is_under(path, within)}
         passed, only = find_states(view, now).keys() | self.left_out.keys(), self._find_candidates()
-        query = "SELECT d.path, d.day, d.mtime_ns FROM documents AS d WHERE {inside} AND d.problem = ''"
         self._ages, self._names = dict[str, tuple[str, int, int]](), defaultdict[str, set[str]](set)
-        for outside, day, mtime_ns in view.rows(query):
-            path = view.inside(outside)
+        for path, day, mtime_ns in view.ages():
             folder, _, name = path.rpartition("/")
             self._names[folder].add(name)
             is_near = is_under(path, within) and (not near or path in only)

@@ -67,8 +67,7 @@ def revoke(view: View, source: str) -> tuple[EditPlan, list[ProposalDraft]]:
 
 
 def _read_naming(view: View, source: str, derived: Collection[str]) -> Iterator[Document]:
-    for (outside,) in view.rows("SELECT d.path FROM documents AS d WHERE {inside} ORDER BY d.path"):
-        path = view.inside(outside)
+    for path in view.list_files():
         if is_under(path, PROPOSAL.folder):
             continue
         with contextlib.suppress(DocumentRefused, MemoryNotFound):

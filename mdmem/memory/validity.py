@@ -72,15 +72,11 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
         The state of each memory that is not live, by its path in the view.
     """
     states: dict[str, State] = {}
-    query = (
-        "SELECT d.path, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
-        " WHERE {inside} AND f.key = ?"
-    )
     for key, state in _STATES:
-        for path, value in view.rows(query, (key,)):
+        for path, value in view.field_values(key):
             at = moment_of(value)
             if at is not None and _rules_out(key, at, moment):
-                states[view.inside(path)] = state
+                states[path] = state
     if not is_past:
         against = {path for path, value in view.field_values(_CONTRADICTIONS) if value}
         states |= {path: "contradicted" for path in against if states.get(path) == "over"}
@@ -245,11 +241,7 @@ def sweep(view: View, within: str, now: datetime) -> EditPlan:
     What has expired and says neither is named in `left_out`: its `expires` may be about something else.
     """
     changes, left_out = [], []
-    query = (
-        "SELECT DISTINCT d.path FROM fields AS f JOIN documents AS d ON d.id = f.document"
-        " WHERE {inside} AND f.key = 'expires' ORDER BY d.path"
-    )
-    for path in (view.inside(outside) for (outside,) in view.rows(query)):
+    for path in dict.fromkeys(path for path, _ in view.field_values("expires")):
         document = view.vault.find(path) if is_under(path, within) else None
         if document is None or not has_passed(expiry_of(document), now):
             continue

@@ -81,7 +81,7 @@ def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]
             wrong.append(error.message)
             return None
 
-    memories = ask(lambda: _count_memories(view()))
+    memories = ask(lambda: view().count_memories())
     uncommitted, unmerged, ignored = ask(lambda: _count_in_git(memory)) or (None, 0, "")
     if unmerged:
         has = "has" if unmerged == 1 else "have"
@@ -111,11 +111,6 @@ def _describe_scope(scope: Scope) -> str:
     named = [f"{name} {value}" for name, value in bound if value is not None]
     named += ["shared"] if scope.shared else []
     return ", ".join(named) or "all of it"
-
-
-def _count_memories(view: View) -> int:
-    ((count,),) = view.rows("SELECT count(*) FROM documents AS d WHERE {inside} AND d.problem = ''")
-    return int(count)
 
 
 def _count_pointing(view: View) -> Counter[str]:

@@ -145,12 +145,7 @@ _WORKING = regex(
 
 
 class Life(NamedTuple):
-    """How long a change lets a memory live.
-
-    Attributes:
-        until: the moment as it is written; None for ever.
-        ttl: the seconds that the memory keeps, for changes to come; None where it keeps none.
-    """
+    """How long a memory lives: the moment as it is written, and the seconds that it keeps, if any."""
 
     until: str | None
     ttl: int | None = None
@@ -297,7 +292,7 @@ def is_working(path: str) -> bool:
 
 
 def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
-    """Return a plan of changes to memories, of which those to working memory begin its life again.
+    """Let the changes of a plan to working memories begin their lives again.
 
     Content that takes the place of a working memory, and says nothing of its life, goes on with it.
     """

@@ -288,7 +288,7 @@ def _find_subject(one: Document, other: Document) -> int:
 
 
 def find_alone(one: Document, other: Document) -> tuple[str, ...]:
-    """List the lines of a memory of which the words do not stand in a row in the other one."""
+    """List the lines of a memory whose words do not stand in a row in the other one."""
     there = other.body.split()[:_MOST_WORDS]
     rows = {size: {tuple(there[at : at + size]) for at in range(len(there))} for size in range(1, _RUN + 1)}
 

@@ -217,7 +217,7 @@ def _title_of(document: Document) -> str:
 
 
 def _refuse_swallowed(before: Document, edits: list[TextEdit]) -> None:
-    """Refuse an append whose heading would be none, because of what stands before it."""
+    """Refuse an append if what stands before its heading would swallow it."""
     after = splice(before.text, edits, before.path)
     if frontmatter.locate(after)[0] != before.frontmatter.span:
         raise EditRefused(

@@ -73,7 +73,7 @@ def read_access(document: Document) -> Access:
 
 
 def find_owner(path: str) -> str | None:
-    """Return whose a memory is, by its path in the vault; None for what cannot be shared."""
+    """Return the owner of a memory, by its path in the vault; None if it cannot be shared."""
     parts, start = path.split("/"), 0
     while start + NAMESPACES.get(parts[start], len(parts)) < len(parts):
         start += NAMESPACES[parts[start]]

@@ -37,7 +37,7 @@ class ProposalDraft(NamedTuple):
 
 
 def list_doubtful(view: View, is_linked: Callable[[str], bool], now: datetime) -> list[ProposalDraft]:
-    """List the deletions of what is hardly sure at `now`, has a type of source, and that nothing links to."""
+    """List the deletions of memories that are hardly sure at `now`, and that nothing links to."""
     return [
         ProposalDraft("rm", {"path": path}, f"its confidence is {sure:.2f} by now, and nothing links to it")
         for path, sure in find_doubtful(view, now)

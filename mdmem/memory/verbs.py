@@ -189,7 +189,7 @@ def _describe_unknown(view: View, keys: Iterable[str]) -> dict[str, str]:
 def _judge_memories(
     view: View, keys: Collection[str], moment: datetime
 ) -> Iterator[tuple[str, int, int, dict[str, list[Value]]]]:
-    """Yield every memory with the values of some fields, of which `state` and `confidence` are computed."""
+    """Yield every memory with the values of some fields; `state` and `confidence` are computed."""
     states: Mapping[str, str] = {}
     sure: Mapping[str, float] = {}
     if "state" in keys:
@@ -270,7 +270,7 @@ class Verbs(Generic[R]):
             base: what the caller saw of it: the hash, which it must still have; or all of it, and then what
                 has changed since is merged.
             overwrite: write it whatever is there.
-            supersedes: a memory whose place it takes, in the same change; as `supersede` does.
+            supersedes: a memory that it supersedes in the same change.
 
         Raises:
             AlreadyExists: it is there, and neither `base` nor `overwrite` was given.
@@ -318,7 +318,7 @@ class Verbs(Generic[R]):
         return self._run_renewed(build)
 
     def edit(self, path: StrPath, change: Callable[[Document], list[TextEdit]]) -> R:
-        """Change a memory by the edits that `change` makes of what it holds; asked again if that changes."""
+        """Change a memory by the edits that `change` returns; it is asked again if the memory changes."""
         return self._edit_memory(path, None, "edit", change)
 
     def prepend(self, path: StrPath, text: str, *, base: str | None = None) -> R:
@@ -713,7 +713,7 @@ class Verbs(Generic[R]):
 
         Args:
             path: the memory, or several. Of a folder, all that another program deleted below it.
-            hash: of the content of the one memory, instead of what it held last.
+            hash: the content to bring back, instead of the last one.
 
         Raises:
             NamedNotFound: nothing of that memory is kept, or nothing was deleted in the folder.
@@ -746,7 +746,7 @@ class Verbs(Generic[R]):
             own: the ids of your changes; without, those that this actor made.
 
         Raises:
-            NamedNotFound: no such change; with whose the last one is.
+            NamedNotFound: no such change; the error says who made the last one.
             Conflict: a memory has changed since, in the same place.
             Usage: `count` is less than 1, or more for a change that is named.
         """

@@ -56,16 +56,7 @@ _ENDS = {"{": "}", "[": "]"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingInfo:
-    """A working memory in a listing.
-
-    Attributes:
-        kind: what it belongs to.
-        id: the thread or the resource.
-        path: where it is.
-        expires: when it expires, as it is written; None where nothing, or nothing readable, is.
-        expired: whether that moment has come: then it counts as absent.
-        size: bytes.
-    """
+    """A working memory in a listing. One that has expired counts as absent."""
 
     kind: Owner
     id: str

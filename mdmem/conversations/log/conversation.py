@@ -389,10 +389,10 @@ class Conversation:
         return (LogRecord(seq=0, messages=tuple(added)) if added else None), numbers
 
     def dropping(self, drop: Ranges, live: int) -> LogRecord:
-        """Return a record that drops messages, of which `live` stay, and says which summaries that leaves.
+        """Return a record that drops messages, so that `live` stay, and names the summaries that are left.
 
-        These are the summaries of which no message is dropped; in the place of one that lost some, those of
-        them that it condenses.
+        A summary is left if none of its messages is dropped. One that lost some is replaced by the summaries
+        that it condenses.
         """
         opened = self._open_summaries(lambda each: drop.meets(each.first, each.last))
         left = [each.place for each in opened if not drop.meets(each.first, each.last)]
@@ -547,7 +547,7 @@ def _find_record_faults(log: Log, state: State, each: PlacedRecord, *, counts: b
 
 
 def _find_contradictions(state: State, seq: int, snapshot: Snapshot, start: int) -> str:
-    """Return the names of what a snapshot says and the lines before it do not."""
+    """Name the fields in which a snapshot differs from the lines before it."""
     lines_say = state.snapshot._replace(start=start)._asdict()
     if seq == state.vacuumed + 1:  # what else the log said before it was rewritten stands here alone
         names = ["start"] if snapshot.has_dropped else ["start", "live"]

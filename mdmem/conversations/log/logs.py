@@ -61,7 +61,7 @@ _MOST_NAME, _KEPT_OF_NAME = 200, 100  # bytes of a name, and of a longer one wha
 _HASHED = regex("~[0-9a-f]{64}$")  # what ends so is hashed as well: no two keys share a name
 _STARS = {"**": ".*", "*": "[^:]*"}
 _MOST_ALIASES = 10  # one behind the other, as older versions have left them
-_MOST_KNOWN = 1_000  # sessions of which the state is remembered
+_MOST_KNOWN = 1_000  # sessions whose state is remembered
 _LEAST_END = 1 << 24  # bytes that are read from the end of a log, however small the config's limit is
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
 REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
@@ -248,7 +248,7 @@ class SessionLogs:
                     del self._known[next(iter(self._known))]
 
     def forget(self) -> None:
-        """Let go of what was read."""
+        """Forget what was read."""
         with self._lock:
             self._known.clear()
 

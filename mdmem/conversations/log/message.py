@@ -284,7 +284,7 @@ def _strip_tools(said: str) -> str:
 class Pairs:
     """Which messages call and answer each other, by their places, as they are read in order.
 
-    An id means the last call with it before. `answering` are the messages of which the call is missing.
+    An id means the last call with it before. `answering` are the messages that lack their call.
     """
 
     def __init__(self) -> None:
@@ -329,7 +329,7 @@ class Pairs:
 
     @property
     def calling(self) -> set[int]:
-        """The messages of which an answer is missing."""
+        """The messages that lack an answer."""
         unanswered = (each for n, each in enumerate(self._calls) if n not in self._answered)
         return {place for place, half in unanswered if half.is_needed}
 
@@ -359,7 +359,7 @@ def beside_pairs(messages: Sequence[Message], joined: Iterable[tuple[int, int]])
 
 
 def whole_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
-    """Return messages without those of which a half is missing, in the smallest groups that part no pair."""
+    """Return the messages that lack no half, in the smallest groups that part no pair."""
     paired = pairs(messages)
     gone, before = paired.calling | paired.answering, -1
     while len(gone) != before:  # one that loses a partner takes its other partners with it

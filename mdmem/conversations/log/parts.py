@@ -86,7 +86,7 @@ class Half(NamedTuple):
 
 
 class _Name(NamedTuple):
-    """What the name of a field or a type says of what stands there."""
+    """What the name of a field or a type tells about its value."""
 
     is_call: bool
     is_answer: bool

@@ -1,6 +1,6 @@
 """A line of a session's log: what it says, and how it is written.
 
-The first line tells whose log it is. Every other one is a commit: it has a number, when it was written, and
+The first line names the session. Every other one is a commit: it has a number, when it was written, and
 one or more of the fields of `LogRecord`. It begins with its number, so that a log can be searched by halves
 without reading its lines whole.
 """
@@ -164,7 +164,7 @@ class LogRecord(NamedTuple):
         drop: numbers of messages that are no longer in the history; those of its own may be among them.
         live: with `drop`, how many messages of the lines before are in the history after this line.
         context: with `drop`, the summaries that are in the context after this line, without their texts.
-        summary: one more, in the place of what it stands for.
+        summary: one more, instead of the messages or summaries that it stands for.
         amend: fields that messages lacked, by number.
         text: the summary that `set_summary` set; None where it stays.
         alias_of: the key of the session that this one is another name of from here on; empty where of none.

@@ -69,13 +69,9 @@ def answered(generator: Generator, prompt: str, most: int) -> str:
 
 
 class Reply(NamedTuple):
-    """What came of asking a model once.
+    """What came of asking a model once: a value, or else a problem in one line.
 
-    Attributes:
-        value: the text, or the JSON value; None where there is a problem.
-        problem: why there is none, in one line.
-        by: the name of the model.
-        asked, answered: estimates of the tokens of the prompt, and of the answer as it came.
+    `by` is the name of the model, `asked` and `answered` are estimates of tokens.
     """
 
     value: Any = None

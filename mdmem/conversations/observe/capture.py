@@ -121,13 +121,9 @@ class Captured:
 
 
 class _Draft(NamedTuple):
-    """A candidate as a proposal.
+    """A candidate as a proposal, which is in no file yet.
 
-    Attributes:
-        proposal: in no file yet.
-        said: what is compared with what is known.
-        place: where to look for a memory that says the same: a file, or a folder.
-        warnings: the secrets that were taken out.
+    `said` is compared with what stands at `place`: in a file, or in the files of a folder.
     """
 
     proposal: Proposal
@@ -210,8 +206,8 @@ class Capture(KindVerbs[R]):
     def run(self, key: str, *, policy: str | None = None, generator: Generator | None = None) -> Captured:
         """Capture what was said in a session since the last time.
 
-        How far it was read stands in the log of the session. It stops before the first message of which
-        something was left out, since as many proposals wait as the config allows; the next run begins there.
+        The log of the session says how far it was read. When as many proposals wait as the config allows, it
+        stops before the message that has more; the next run begins there.
         Where a program ended in between, some messages are read again, and make no difference.
 
         Args:
@@ -473,7 +469,7 @@ class Capture(KindVerbs[R]):
         return _Decision(STRENGTHENED, document.path, plan)
 
     def _refuse_swallowed(self, plan: EditPlan, draft: _Draft) -> None:
-        """Refuse to write a bullet that would be part of what stands before it."""
+        """Refuse to write a bullet that would become part of the text before it."""
         after = plan.changes[0].after(self._vault.config.limits) if draft.proposal.verb == "append" else None
         if after and normal(draft.said) not in statements_in(after):
             raise after.refused("it ends in something that is never closed", "close it first")

@@ -36,7 +36,7 @@ _VERDICT: dict[str, Any] = {
 
 
 class MemoryGroup(NamedTuple):
-    """Memories of which one may be made, by their paths, and how the two of a pair are alike."""
+    """The paths of memories that may become one, and for two of them how they are alike."""
 
     paths: Sequence[str]
     pair: DuplicatePair | None = None
@@ -54,7 +54,7 @@ class ConsolidationStrategy(Protocol):
     asks: bool
 
     def groups(self, memories: ComparedMemories) -> Iterable[MemoryGroup]:
-        """Yield the groups of which one memory may be made, the best first."""
+        """Yield the groups that may become one memory, the best first."""
         ...
 
     def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
@@ -72,7 +72,7 @@ class RedundancyStrategy:
         return (MemoryGroup(pair[:2], pair) for pair in memories.pairs)
 
     def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
-        """Supersede a memory of which another holds every block; merge two where the newer lacks few."""
+        """Supersede a memory if another holds all its blocks; merge two if the newer lacks few."""
         older, newer = documents
         own = find_own_blocks(older, newer), find_own_blocks(newer, older)
         if not (own[0] and own[1]):

@@ -143,7 +143,7 @@ class Cues:
         return f"[{_VAGUE}{_VERB}]?{named}"
 
     def _named_pattern(self, name: str, text: str) -> str:
-        """Return the pattern of what stands in a text of a list, of which the longest counts."""
+        """Return the pattern of the phrases of a list that stand in a text, the longest first."""
         standing = self._standing(name, text) if name in self._lists else ()
         patterns = "|".join(self._phrase_pattern(each, text) for each in standing)
         return f"(?:{patterns})" if patterns else _NAMED.get(name, "")

@@ -59,14 +59,9 @@ _NUMBERS = regex(r"(?:[\s,;&#()!\u3001\uff0c\u3002]*(?:[0-9]{1,2}|[a-f])\b(?:[.:
 
 
 class SessionEvent(NamedTuple):
-    """Something that happened.
+    """Something that happened, in one line.
 
-    Attributes:
-        kind: one of those above.
-        seq: the number of the message.
-        rank: what is kept first has the lowest.
-        text: what happened, in one line, with the number of its message.
-        quote: the words of others in it, by which it is told from others; empty of none.
+    The lowest `rank` is kept first. `quote` has the words of others in it, by which it is told from others.
     """
 
     kind: str
@@ -90,7 +85,7 @@ def events(
         target: tokens that the events have at most, unless one alone has more; a fourth of them where people
             talk and nobody works.
         workspace: the folder below which paths are written without it.
-        before: some messages before them, the last of which may ask what the first of them answers.
+        before: some messages before them; the last one may ask what the first of `messages` answers.
         following: the message behind them; what nobody has answered is open only without one.
     """
     finder = _EventFinder(messages, list(runs(messages)), workspace, before, following)

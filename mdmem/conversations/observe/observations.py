@@ -63,9 +63,9 @@ class Observation:
         path: of the memory, by which it is named.
         session, log: the key of the session, and the id of its log.
         first, last: the numbers of the first and the last message that it is about.
-        generation: 0; of a reflection 1 on observations, else one more than that of what it is on.
+        generation: 0 of an observation; of a reflection one more than that of its sources.
         follows: the path of the observation before it; empty of the first, and of reflections.
-        derived_from: the paths of what a reflection is on.
+        derived_from: the paths of the sources of a reflection.
         created: when it was made (ISO 8601, UTC).
         tokens: of its text.
         by: who made it: `extract` (rules), `host` (who saved it), or the name of a model.
@@ -93,11 +93,9 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestObservations:
-    """What an agent is given of a session's observations.
+    """What an agent is given of a session's observations, in the order of time.
 
-    Attributes:
-        found: reflections and observations that no reflection covers, in the order of time.
-        left_out: how many further ones there are that none covers.
+    `left_out` counts the further ones that no reflection covers.
     """
 
     found: tuple[Observation, ...]
@@ -105,13 +103,9 @@ class NewestObservations:
 
 
 class ObservationPlace(NamedTuple):
-    """What the name of an observation tells.
+    """What the name of an observation tells: how the log's id begins, and the numbers of its messages.
 
-    Attributes:
-        path: of the memory.
-        log: how the log's id begins.
-        generation: as in `Observation`.
-        first, last: the numbers of the messages; of a reflection, both are its own number.
+    Of a reflection, `first` and `last` are its own number.
     """
 
     path: str
@@ -247,7 +241,7 @@ class Observations(KindVerbs[R]):
             tokens = (self._observation_at(place).tokens for place in reversed(on_messages))
             if _reaches(tokens, or_default(settings, "observation_tokens")):
                 steps.append("reflect")
-            # One alone would become another one of which the same is due, without end.
+            # One alone would become another one, for which the same is due, without end.
             if len(on_observations) >= max(_LEAST_REFLECTIONS, or_default(settings, "meta_at")):
                 steps.append("reflect-meta")
         return tuple(steps)
@@ -265,7 +259,7 @@ class Observations(KindVerbs[R]):
         Reflections on them stay, and do not name them any more.
 
         Args:
-            session: the key of a session, all of whose they are, also of one of its name before it.
+            session: delete all of this session, and of earlier ones with its key.
 
         Raises:
             Usage: neither is given.

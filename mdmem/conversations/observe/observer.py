@@ -1,7 +1,7 @@
 """The observer: what makes observations and reflections when they are due, one process a session at a time.
 
 A memory is written first, then the log says how far it was observed. What a crash leaves between the two is
-the memory, whose name says the same: nothing is observed twice, and nothing passed over. While a model
+the memory, and its name says the same: nothing is observed twice, and nothing passed over. While a model
 thinks, neither the log nor the vault is locked.
 """
 
@@ -80,7 +80,7 @@ class ObservedSession:
 
 
 class WaitingSession(NamedTuple):
-    """A session of which too little is new to be observed: its key, and how many tokens of how many."""
+    """A session with too little new to observe: how many tokens are new, and how many are needed."""
 
     session: str
     tokens: int
@@ -154,7 +154,7 @@ class SessionObservations(Observations["Applied"]):
         return [each for each in found if each != ObservedSession(session=each.session)]
 
     def waiting(self, session: str | None = None) -> list[WaitingSession]:
-        """List the sessions, or the one that is named, of which too little is new to be observed."""
+        """List the sessions that have too little new to be observed; with `session`, only this one."""
         keys = [each.key for each in self._sessions.list() if not each.alias_of]
         found = map(self._count_new, keys if session is None else [session])
         return [each for each in found if each.tokens < each.needed]
@@ -195,7 +195,7 @@ class SessionObservations(Observations["Applied"]):
         """Note what was said since the last time, at most 8,000 tokens of it; None where that is nothing.
 
         Args:
-            generator: asks a model; without one, or where it fails, a list of what happened, if anything.
+            generator: asks a model; without one, or if it fails, rules list what happened.
 
         Raises:
             LockTimeout: another process has observed the session for ten seconds.
@@ -240,7 +240,7 @@ class SessionObservations(Observations["Applied"]):
         return found
 
     def save(self, session: str, text: str, through: int | None = None) -> Observation:
-        """Keep an observation that the caller made of what was said since the last one.
+        """Keep an observation that the caller made, about what was said since the last one.
 
         Args:
             text: what it says, in Markdown, at least one word; secrets are taken out.

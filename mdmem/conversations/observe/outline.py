@@ -36,13 +36,9 @@ _SCHEMA = {
 
 
 class Outline(NamedTuple):
-    """What a conversation came to.
+    """What a conversation came to, each entry in one line.
 
-    Attributes:
-        summary: in one line.
-        topics, key_points, decisions, action_items: each entry in one line, and once.
-        by: who says so: `rules`, or the name of a model.
-        problem: why no model does, where one was asked.
+    `by` says who found it, `problem` why no model did.
     """
 
     summary: str = ""
@@ -61,7 +57,7 @@ def outline(
 
     Args:
         messages: at least one.
-        target: tokens of a model's summary; of all of what rules find.
+        target: the most tokens of a model's summary, or of all that rules find.
         generator: asks a model; without one, or where it fails, rules decide.
         workspace: the folder below which rules write paths without it.
     """

@@ -60,13 +60,9 @@ _NO_FILE = regex(r"[*?{}$()<>\s]|^[\d.~/-]*$|^/(?:dev|tmp|proc)/")
 
 
 class ToolRun(NamedTuple):
-    """A run of a tool.
+    """A run of a tool: its call, the shell command or the file in it, its answer, and why it failed.
 
-    Attributes:
-        seq: the number of the message that calls it.
-        name, arguments: of the tool; arguments that are no JSON object stand in `input`.
-        command, path: what it runs in a shell, and which file it names; empty where it does not.
-        answer, failure: what it answered, and the line in it that says why it failed; empty without.
+    Arguments that are no JSON object stand in `input`.
     """
 
     seq: int

@@ -43,13 +43,7 @@ _AROUND = regex(r"\A- | \(#[0-9]+\)\Z")
 class SessionSummary:
     """What a session came to, as its memory has it.
 
-    Attributes:
-        key: of the session.
-        path: of the memory.
-        through: the number of the last message that it knows.
-        messages: how many it was made of.
-        topics, key_points, decisions, action_items: its lists.
-        hash: of the memory.
+    `through` is the number of the last message that it knows, and `messages` how many it was made of.
     """
 
     key: str

@@ -71,14 +71,9 @@ class Compacted:
 
 
 class Stretch(NamedTuple):
-    """What one summary is to stand for.
+    """What one summary is to stand for: messages of a log, or the texts of the summaries `of`.
 
-    Attributes:
-        log: the random id of the log.
-        messages: what is to be summarised; of summaries, their texts.
-        tokens: of these.
-        of: the summaries that it condenses; empty for messages.
-        earlier: what the summaries before it say.
+    `earlier` is what the summaries before it say.
     """
 
     log: str
@@ -341,7 +336,7 @@ def covering(
 ) -> tuple[LogRecord | None, RunSummary | None]:
     """Build the record of a summary, and the summary with its number; None where its messages changed.
 
-    The conversation is one whose lock is held.
+    The log of the conversation must be locked.
     """
     state = conversation.state
     if stretch.of:
@@ -367,7 +362,7 @@ class Expanded:
         messages: in order.
         tokens: of both.
         left_out: how many messages are neither here nor in these summaries, because of the budget.
-        cut: the numbers of messages of which the middle is left out.
+        cut: the numbers of messages that lack their middle.
     """
 
     summaries: tuple[RunSummary, ...]
@@ -486,9 +481,7 @@ def _find_above(conversation: Conversation, number: int) -> list[RunSummary]:
 class SyncedHistory:
     """What made a log equal to a host's list.
 
-    Attributes:
-        kept, dropped, added, amended: how many messages stayed, left the history, came, and got fields.
-        seq: the number of the last message, which the host gives as `expected` the next time.
+    `seq` is the number of the last message, which the host gives as `expected` the next time.
     """
 
     kept: int = 0
@@ -507,7 +500,7 @@ def sync_history(
     """Build the record that makes a history equal to a host's list, and say what it does.
 
     Args:
-        conversation: one whose lock is held.
+        conversation: its log must be locked.
         given: the host's messages, as they are kept.
         expected: the number of the last message that the host knows of; None where it does not say.
         clean: what makes of a message how it would be kept now.

@@ -43,7 +43,7 @@ class Assembled:
         messages: in order; what was asked of a tool comes with what it answered.
         tokens: of the messages, and of the summary as a message of the system.
         left_out: how many messages of the history are neither here nor in a summary that is.
-        cut: the numbers of messages of which the middle is left out.
+        cut: the numbers of messages that lack their middle.
     """
 
     summary: str
@@ -150,7 +150,7 @@ class _Prompt:
         return not self.is_full
 
     def _add_abridged(self, block: Sequence[Message]) -> None:
-        """Add a block of which each message that is not only a call has its share of what is left."""
+        """Add a block; each message that is not only a call gets a share of the tokens that are left."""
         asking = [message for message in block if message.calls and not message.answers]
         cuttable = [message for message in block if message.answers or not message.calls]
         left = self.budget - self.tokens - sum(message.tokens for message in asking)
@@ -223,7 +223,7 @@ def read_newest(conversation: Conversation, budget: int) -> tuple[list[Message],
     newest: list[Message] = []
     asked: Message | None = None
     read = further = 0
-    waiting = Counter[str]()  # answers of which the call was not yet read
+    waiting = Counter[str]()  # answers whose call was not yet read
     for message in conversation.uncovered_back():
         asked = asked or (message if is_asked(message) else None)
         if read <= budget or (+waiting and further < _LOOK_BACK):

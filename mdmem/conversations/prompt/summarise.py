@@ -141,7 +141,7 @@ _CUED, _AT_A_SIDE, _OF_A_TOOL = 1.25, 1.2, 0.5  # times what a sentence counts f
 
 
 class Sentence(NamedTuple):
-    """A sentence: of which message, what it weighs apart from its words, and these with their weights."""
+    """A sentence: its message, its own weight, and its words with theirs."""
 
     message: int
     text: str

@@ -66,14 +66,7 @@ _SCHEMA = Schema("keep results", _SCRIPT, 1, _PRAGMAS, _BUSY_SECONDS, form=_FORM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """An output that is kept.
-
-    Attributes:
-        hash: the SHA-256 of its bytes.
-        size: in bytes.
-        tool, session: whose output it is, and of which session; empty where none was said.
-        created, used: when it was stored, and last stored or recovered (ISO 8601, UTC).
-    """
+    """An output that is kept; `used` is when it was last stored or recovered (ISO 8601, UTC)."""
 
     hash: str
     size: int

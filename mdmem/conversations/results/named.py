@@ -67,13 +67,7 @@ _TABLE = (
 
 
 class NamedReference(NamedTuple):
-    """Something that an output names.
-
-    Attributes:
-        type: one of `TYPES`.
-        value: a path, a path with `#L10-L23`, a URL, or a name.
-        context: a line that names it, shortened and without secrets.
-    """
+    """A path, a path with `#L10-L23`, a URL or a name in an output, and a line that has it."""
 
     type: str
     value: str
@@ -81,13 +75,7 @@ class NamedReference(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What was found in an output.
-
-    Attributes:
-        references: without repeats, in the order of `TYPES`.
-        left_out: how many more were found.
-        unread: how many characters in the middle of the output were not looked at.
-    """
+    """References without repeats, how many more there are, and how many characters were not looked at."""
 
     references: tuple[NamedReference, ...]
     left_out: int = 0

@@ -47,7 +47,7 @@ class CompressedResult:
         hash: the SHA-256 of the output.
         original_length: characters of the output.
         ratio: characters of the summary for each of the output.
-        tool: whose output it is.
+        tool: the tool that printed it.
         recoverable: whether `recover` gives the output.
         rest: how to get what the summary leaves out; else why nobody can.
         warnings: secrets that were taken out, bytes that are no text, names not looked for.
@@ -84,15 +84,7 @@ class Recoverable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultStats:
-    """References and outputs in numbers.
-
-    Attributes:
-        total: references.
-        by_type: how many of each type.
-        most_used: the ten that were found most often.
-        added: references that were found first in the last hour.
-        outputs, bytes: how many outputs are kept, and how large they are together.
-    """
+    """References and outputs in numbers; `added` counts references that were new in the last hour."""
 
     total: int
     by_type: dict[str, int]
@@ -232,7 +224,7 @@ class ToolResults:
         return self._find_output(_check_hash(hash), _check_session(session))[0]
 
     def _find_output(self, digits: str, session: str | None) -> tuple[Recoverable, bytes | None]:
-        """Find the one output whose hash begins so, and its bytes; None where it is not kept."""
+        """Find the one output with a hash that begins so, and its bytes; None if it is not kept."""
         namespace = self._vault.namespace
 
         def ask(connection: sqlite3.Connection) -> tuple[Recoverable, bytes | None]:
@@ -292,7 +284,7 @@ class ToolResults:
         Args:
             type, session, tool: as `references` takes them.
             value: a path, a path with `#L10-L23`, a URL, or a name.
-            context: the line in which it stands, of which 120 characters are kept.
+            context: the line in which it stands; its first 120 characters are kept.
 
         Raises:
             Usage: there is no such type, or the value is blank, too long, or holds a secret.
@@ -368,7 +360,7 @@ class ToolResults:
         """Count references and outputs.
 
         Args:
-            session: only of what this one has stored.
+            session: only those that this one has stored.
         """
         rows = self._list_references(None, session)
         sizes = {each.hash: each.size for each in self.list(session)}

@@ -32,7 +32,7 @@ _FILES = 12  # files, or folders, that are counted by name
 _AROUND = 2  # lines before and behind an error
 _ERRORS = 12  # places with errors from the beginning, and as many from the end
 _MARK = 60  # characters that telling of a gap takes, at most
-_LONG_LINE = 40_000  # characters of a line of which the beginning and the end alone are looked at for secrets
+_LONG_LINE = 40_000  # characters of a line; of a longer one only the ends are searched for secrets
 
 _ERROR = regex(
     r"(?<!\b0 )(?<!\bno )(?<!\bNo )(?<!without )(?:"
@@ -51,13 +51,7 @@ _COUNTED = regex(r"((?:[A-Za-z]:)?[^:\r\n]{1,500}):([0-9]{1,9})\Z")
 
 
 class Shortened(NamedTuple):
-    """A short form.
-
-    Attributes:
-        text: the short form; the text itself, where that is no longer.
-        gaps: the first and the last line of each run that is left out, 1-based.
-        secrets: whose secrets were taken out of it, each kind once.
-    """
+    """A short form, its gaps (first and last line, 1-based), and the kinds of secrets that it lost."""
 
     text: str
     gaps: tuple[tuple[int, int], ...] = ()
@@ -73,7 +67,7 @@ def shortened(tool: str, text: str, most: int = MOST) -> Shortened:
         most: characters of the short form, about; at least 200.
     """
     room = min(max(most, _LEAST), len(text) // 2)
-    # A key goes over many lines, of which only some are shown: a line alone would not tell that it is one.
+    # A key has many lines. Only some of them are shown, and a line alone would not tell that it is one.
     clean = redacted(text) if "PRIVATE KEY" in text else Shortened(text)
     if _SEARCHES.search(tool.lower()):
         short = _shorten_hits(clean.text, room)

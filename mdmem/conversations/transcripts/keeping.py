@@ -1,4 +1,4 @@
-"""Keeping: what of a conversation the config lets be kept, and without which secrets."""
+"""Keeping: the messages that the config lets be kept, without secrets."""
 
 from __future__ import annotations
 

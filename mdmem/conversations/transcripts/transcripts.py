@@ -63,7 +63,7 @@ class TranscriptEntry(NamedTuple):
         message: what it says; None where it says nothing.
         fault: why nothing can be read from it.
         value: as it was decoded.
-        takes_back: how many turns, or the ids of what is behind the place at which it goes on.
+        takes_back: how many turns, or which ids, it takes back.
         own: the id by which an earlier version of the message is known.
         replaces: the id of an earlier version that may be in the history.
     """
@@ -103,7 +103,7 @@ def transcripts(
     """Yield the conversations in a file, or in every file of a folder, by their paths.
 
     Args:
-        form: one of `FORMATS`; empty where each file tells of which it is.
+        form: one of `FORMATS`; empty if each file says which it has.
         most: bytes of one message beyond which it is not read.
         left_out: is told which file is none, and why.
         report: yields the files, and reports how many are done.
@@ -234,7 +234,7 @@ def _read_gemini(value: Any) -> Mapping[str, Any] | None:
 
 
 def _read_opencode(value: Any) -> Mapping[str, Any] | None:
-    """Read a message of opencode: `info`, and `parts` of which steps and patches say nothing."""
+    """Read a message of opencode: `info`, and `parts` without steps and patches."""
     info, blocks = _dict_of(_dict_of(value).get("info")), list[Mapping[str, Any]]()
     if not isinstance(info.get("role"), str) or not isinstance(value.get("parts"), list):
         raise Unreadable("no message of opencode")
@@ -413,7 +413,7 @@ def _mark_claude(path: str, lines: _Lines, start: int, number: int) -> Iterator[
 
 
 def _place_of(entry: TranscriptEntry) -> tuple[str, str, Any, int]:
-    """Return the parent of a line of Claude Code, whose turn it is, of which response, and a hash of it."""
+    """Return the parent, turn and response of a line of Claude Code, and a hash of the line."""
     value = _dict_of(entry.value)
     said = _dict_of(value.get("message"))
     return _text_of(value.get("parentUuid")), _turn_of(entry), said.get("id"), hash(repr(said))
@@ -467,7 +467,7 @@ def _name_queued(words: str) -> str:
 
 
 def _turn_of(entry: TranscriptEntry) -> str:
-    """Return whose turn a line of Claude Code begins or goes on with; empty of what answers a call."""
+    """Return who speaks in a line of Claude Code; empty if it answers a call."""
     message = entry.message or {}
     content = message.get("content")
     kinds = [_dict_of(each).get("type") for each in content] if isinstance(content, list) else []

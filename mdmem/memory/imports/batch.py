@@ -31,12 +31,7 @@ _NAMED = 5  # of what was left out, where nothing else is there
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Memories on their way into a vault.
-
-    Attributes:
-        files: memories, and the bytes of attachments, by the path below the folder that they go to.
-        left_out: what of the source is hidden (`HIDDEN`) or cannot be read, by the reason.
-    """
+    """Memories and attachments by their paths in the target folder, and paths left out, by the reason."""
 
     files: Mapping[str, Document | bytes]
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -9,28 +9,33 @@ from __future__ import annotations
 import builtins
 import logging
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
-from mdmem.conversations.log.conversation import Conversation
+from mdmem.conversations.log.conversation import Conversation, find_header
 from mdmem.conversations.log.logs import (
     CAPTURE,
+    DELETED,
     NUMBERS,
     REPAIRED,
+    VACUUMED,
     SessionInfo,
     SessionLogs,
     capture_refused,
     fits,
     info_of,
+    now,
+    refuse_later,
 )
 from mdmem.conversations.log.message import Message
 from mdmem.conversations.log.record import LogRecord, Ranges, RunSummary
 from mdmem.conversations.transcripts.keeping import clean_message, is_kept, refuse_secret, remove_secrets
 from mdmem.diagnostic import Diagnostic, told
 from mdmem.document.arguments import json_value, require_text
-from mdmem.errors import MdmemError, NamedNotFound, Usage
+from mdmem.errors import AlreadyExists, MdmemError, NamedNotFound, Usage
 from mdmem.vault import mark
 from mdmem.vault.vault import Vault
 
@@ -509,16 +514,23 @@ class Sessions:
 
     def unalias(self, alias: str) -> bool:
         """Make a key a session of its own again; return whether it was an alias."""
-        return self.logs.unalias(alias)
+        with self.logs.writing(alias) as (conversation,):
+            was_alias = bool(conversation.state.alias_of)
+            if was_alias:
+                self.logs.append(conversation, LogRecord(seq=0, alias_of=""))
+            return was_alias
 
     def delete(self, key: str, *, dry_run: bool = False) -> bool:
         """Put a session into the archive; return whether there was one. Of an alias only the name goes.
 
         With `dry_run` it stays where it is.
         """
-        if not dry_run:
-            return self.logs.delete(key)
-        with self.logs.opened(key) as conversation:
+        if dry_run:
+            with self.logs.opened(key) as conversation:
+                return not conversation.is_new
+        with self.logs.writing(key) as (conversation,):
+            if not conversation.is_new:
+                conversation.log.put_aside(self.logs.archive_path(conversation.state, DELETED))
             return not conversation.is_new
 
     def restore(self, key: str, *, older: int = 0, dry_run: bool = False) -> None:
@@ -532,7 +544,18 @@ class Sessions:
             NamedNotFound: none was deleted, or fewer than that.
             AlreadyExists: there is one of this key again.
         """
-        self.logs.restore(key, older=older, dry_run=dry_run)
+        path = self.logs.path(key)
+        kept = [each for each in self.logs.archived(key) if each.endswith(DELETED)]
+        if not 0 <= older < len(kept):
+            count = f"of this key, {len(kept):,} are in the archive"
+            remedy = count if kept else "nothing of this key was deleted"
+            raise NamedNotFound(kind="deleted session", name=key, remedy=remedy)
+        with self.logs.vault.store.appending(path) as (log,):
+            if log.size:
+                back = f"`mdmem sessions restore {shlex.quote(key)} --older {older + 1}`"
+                raise AlreadyExists(path=path, remedy=f"keep it; or delete it, and then {back}")
+            if not dry_run:
+                log.bring_back(kept[-1 - older])
 
     def vacuum(self, key: str, *, purge: bool = False, dry_run: bool = False) -> bool:
         """Rewrite a log without what left the history; return whether there was anything to leave out.
@@ -543,10 +566,25 @@ class Sessions:
         if dry_run:
             with self.logs.reading(key) as conversation:
                 return conversation.state.has_dropped
-        was_written = self.logs.vacuum(key)
+        with self.logs.writing(self.resolve(key)) as (conversation,):
+            state = conversation.state
+            if state.has_dropped:
+                refuse_later(conversation)
+                path = self.logs.archive_path(state, VACUUMED)
+                conversation.log.put_aside(path, conversation.write_vacuumed(now()))
         if purge:
-            self.logs.purge(self.resolve(key))
-        return was_written
+            self._purge(self.resolve(key))
+        return state.has_dropped
+
+    def _purge(self, key: str) -> None:
+        logs = self.logs
+        with logs.vault.store.appending(logs.path(key)) as (log,):
+            own, header = logs.archived(key), find_header(log, logs.most)
+            ids = {os.path.basename(path).split("-")[1] for path in own}
+            if header:
+                ids.add(header.log)
+            for path in {*own, *(path for each in ids for path in logs.find_vacuumed(each))}:
+                log.purge(path)
 
     def save(self, key: str) -> None:
         """Check the key; nothing is left to save, as each verb returns when the disk has its change."""

@@ -28,8 +28,9 @@ from mdmem.index.view import View
 from mdmem.kind import NOTE
 from mdmem.memory import validity
 from mdmem.memory.content import utc_now
+from mdmem.memory.history import rewriting
 from mdmem.vault.paths import check_folder, decode_id, encode_id, join
-from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -515,7 +516,7 @@ class VaultStore:
         updated = memory.updated_at or (now if document else created)
         after = _with_values(before, replace(memory, created_at=created, updated_at=updated))
         if document:
-            return edit(before, between(before.text, after.text), f"store {before.path}", merge=False)
+            return rewriting(before, after, f"store {before.path}")
         change = Change(path=after.path, before=None, content=after.data, merge=False)
         return EditPlan(changes=(change,), message=f"store {after.path}")
 

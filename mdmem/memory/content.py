@@ -230,9 +230,9 @@ def without_empty_frontmatter(document: Document) -> Document:
     front = document.frontmatter
     if not front.present or document.text[slice(*front.inner)].strip():
         return document
-    body = document.body
-    newline = document.lines.newline
-    end = front.span.end + len(newline) * body.startswith(newline)
+    end, newline = front.span.end, document.lines.newline
+    if document.body.startswith(newline):
+        end += len(newline)
     bare = spliced(document, [TextEdit(front.span.start, end, "")])
     return document if bare.frontmatter.present else bare
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.confidence import confidence_of, sources_of
 from mdmem.document.document import Document, parse_text
-from mdmem.document.edit import between, spliced
+from mdmem.document.edit import spliced
 from mdmem.document.field import with_field
 from mdmem.document.markdown.blocks import LIST_MARKER
 from mdmem.document.outline import read_tree
@@ -35,10 +35,10 @@ from mdmem.errors import (
 )
 from mdmem.kind import NOTE, PREFERENCE, RULE, kind_at, namespace_of
 from mdmem.memory.content import new_body
-from mdmem.memory.history import creation
+from mdmem.memory.history import creation, rewriting
 from mdmem.memory.validity import find_states, supersede
 from mdmem.vault.paths import is_under
-from mdmem.vault.plan import EditPlan, edit, together
+from mdmem.vault.plan import EditPlan, together
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -343,9 +343,7 @@ def plan_merge(
             merged = _add_block(merged, section, block, next((each.title for each in other.headings), ""))
     merged = _unite_fields(merged, documents, [each.path for each in others])
     message = f"merge {len(documents)} memories into {into}"
-    written = creation(into, merged.text, message)
-    if target:
-        written = edit(target, between(target.text, merged.text), message, merge=False)
+    written = rewriting(target, merged, message) if target else creation(into, merged.text, message)
     ended = (supersede(vault, lambda: view, each.path, into, at, is_written=True) for each in others)
     return together((written, *ended), message)
 

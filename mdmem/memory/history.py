@@ -9,6 +9,7 @@ from itertools import islice, takewhile
 
 from mdmem.document.arguments import complete_id
 from mdmem.document.document import NAMED_SUFFIXES, Document, parse
+from mdmem.document.edit import between
 from mdmem.document.text.diff import unified
 from mdmem.document.text.tokens import first_of
 from mdmem.errors import (
@@ -21,7 +22,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under
-from mdmem.vault.plan import AttachmentChange, Change, EditPlan
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan, edit
 from mdmem.vault.store import Entry, FileChange
 from mdmem.vault.vault import Vault
 
@@ -79,6 +80,11 @@ def creation(path: str, text: str, message: str) -> EditPlan:
     """Return the plan that makes a memory."""
     change = Change(path=path, before=None, content=encoded(path, text))
     return EditPlan(changes=(change,), message=message)
+
+
+def rewriting(before: Document, after: Document, message: str) -> EditPlan:
+    """Return the plan that makes one document another, and conflicts with what others write meanwhile."""
+    return edit(before, between(before.text, after.text), message, merge=False)
 
 
 _SHORT = 8  # digits of a hash in a message, and of the date in the id of a change

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
 from mdmem.document.arguments import complete_id, json_value, texts_of
 from mdmem.document.document import Document, Limits
-from mdmem.document.edit import between
 from mdmem.document.field import set_field, with_field
 from mdmem.document.moment import stamp
 from mdmem.document.secret import Secret, redacted
@@ -132,14 +131,15 @@ class Inbox(KindVerbs[R]):
         for draft in drafts:
             given = {"reason": draft.reason, "author": self._vault.actor, "sources": ()}
             new = proposals.new_proposal(draft.verb, draft.arguments, **given)
-            room -= not self._vault.exists(new.path)
+            if not self._vault.exists(new.path):
+                room -= 1
             if room < 0:
                 left_out.append(f"{new.target}: {draft.reason}")
             else:
                 plans.append(self._propose_plan(new, proposals.bind_verb(new, self._find_verb)))
         if left_out:
             left_out.append("accept, reject or sweep some proposals, or raise [capture] max_open")
-        message = f"propose {sum(map(bool, (plan.changes for plan in plans)))} changes"
+        message = f"propose {sum(bool(plan.changes) for plan in plans)} changes"
         return dataclasses.replace(together(plans, message), left_out=tuple(left_out))
 
     def _propose_plan(self, new: Proposal, verb: Build) -> EditPlan:
@@ -265,7 +265,7 @@ def _plan_renewal(
         document = with_field(document, ("sources",), [*found.sources, *new][:MOST_SOURCES])
     if days and found.expires:
         document = with_field(document, ("expires",), stamp(now + timedelta(days=days)))
-    return edit(before, between(before.text, document.text), f"propose again {before.path}", merge=False)
+    return history.rewriting(before, document, f"propose again {before.path}")
 
 
 def redact_fields(

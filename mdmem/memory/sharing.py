@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from mdmem.document.document import Document
-from mdmem.document.edit import between, spliced
+from mdmem.document.edit import spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.moment import moment_of, stamp
 from mdmem.document.tree import same
@@ -25,7 +25,7 @@ from mdmem.memory import history
 from mdmem.memory.content import has_passed, without_empty_frontmatter
 from mdmem.memory.validity import read_moment
 from mdmem.vault.paths import USERS, decode_id, encode_id, is_encoded, join
-from mdmem.vault.plan import EditPlan, edit
+from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
 
 LEVELS = READ, WRITE, FULL = "read", "write", "full"
@@ -148,4 +148,4 @@ def _plan(before: Document, users: dict[str, str], until: str, message: str) -> 
         after = with_field(before, ("access",), value | ({"until": until} if until else {}))
     elif "access" in before.fields:
         after = without_empty_frontmatter(spliced(before, unset_field(before, ("access",))))
-    return edit(before, between(before.text, after.text), message, merge=False)
+    return history.rewriting(before, after, message)

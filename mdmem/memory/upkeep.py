@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.document.bullets import Bullet
 from mdmem.document.confidence import names_source
 from mdmem.document.document import Document
-from mdmem.document.edit import TextEdit, between, spliced
+from mdmem.document.edit import TextEdit, spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.source import said_in, sourced_bullets, with_sources
 from mdmem.errors import DocumentRefused, MemoryNotFound, Usage
 from mdmem.index.links.lineage import DERIVED, find_references, references_in
 from mdmem.kind import PROPOSAL
 from mdmem.memory.content import without_empty_frontmatter
+from mdmem.memory.history import rewriting
 from mdmem.memory.provenance import find_doubtful
 from mdmem.vault.paths import is_under
-from mdmem.vault.plan import EditPlan, edit, together
+from mdmem.vault.plan import EditPlan, together
 
 if TYPE_CHECKING:
     from mdmem.index.view import View
@@ -57,7 +58,7 @@ def revoke(view: View, source: str) -> tuple[EditPlan, list[ProposalDraft]]:
         after, found = _revoke_in(view, document, source)
         drafts += found
         if after.text != document.text:
-            plans.append(edit(document, between(document.text, after.text), "", merge=False))
+            plans.append(rewriting(document, after, ""))
     if not plans and not drafts:
         raise Usage(
             problem=f"no memory names the source {source!r}",

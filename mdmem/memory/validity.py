@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.document.document import Document
-from mdmem.document.edit import between, spliced
+from mdmem.document.edit import spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.moment import moment_of, stamp
 from mdmem.document.tree import Flaw
@@ -16,7 +16,7 @@ from mdmem.errors import MemoryNotFound, Usage, plural
 from mdmem.memory import history
 from mdmem.memory.content import State, expiry_of, has_passed, ttl_of, without_empty_frontmatter
 from mdmem.vault.paths import Layer, is_under
-from mdmem.vault.plan import EditPlan, deletion, edit, together
+from mdmem.vault.plan import EditPlan, deletion, together
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def supersede(
         remedy = f"reinstate {successor} first"
         raise Usage(problem=f"{successor} is itself superseded by {old}", remedy=remedy)
     after = before if first else with_field(before, (_SUCCESSOR,), successor)
-    return _plan(before, _with_end(after, at), f"supersede {old} by {successor}")
+    return history.rewriting(before, _with_end(after, at), f"supersede {old} by {successor}")
 
 
 def contradict(vault: Vault, path: str, by: str, at: datetime) -> EditPlan:
@@ -173,7 +173,7 @@ def contradict(vault: Vault, path: str, by: str, at: datetime) -> EditPlan:
     written = before.fields.get(_CONTRADICTIONS)
     known = written if isinstance(written, list) else [written] if written else []
     after = before if other in known else with_field(before, (_CONTRADICTIONS,), [*known, other])
-    return _plan(before, _with_end(after, at), f"contradict {path} by {other}")
+    return history.rewriting(before, _with_end(after, at), f"contradict {path} by {other}")
 
 
 def reinstate(vault: Vault, path: str, now: datetime) -> EditPlan:
@@ -183,7 +183,7 @@ def reinstate(vault: Vault, path: str, now: datetime) -> EditPlan:
     end = moment_of(before.fields.get("valid_to"))
     for key in (*keys, *(["valid_to"] if end is not None and end <= now else ())):
         after = spliced(after, unset_field(after, (key,)))
-    return _plan(before, without_empty_frontmatter(after), f"reinstate {path}")
+    return history.rewriting(before, without_empty_frontmatter(after), f"reinstate {path}")
 
 
 def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditPlan:
@@ -202,7 +202,7 @@ def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditP
         known = ids if isinstance(ids, list) else [ids]
         if source not in map(str, known):
             after = with_field(after, ("source", "ids"), [*known, source])
-    return _plan(before, after, f"confirm {path}")
+    return history.rewriting(before, after, f"confirm {path}")
 
 
 def retier(vault: Vault, path: str, tier: str, expires: datetime | None, now: datetime) -> EditPlan:
@@ -215,7 +215,7 @@ def retier(vault: Vault, path: str, tier: str, expires: datetime | None, now: da
         after = with_field(after, ("expires",), stamp(end))
     elif "expires" in after.fields:
         after = spliced(after, unset_field(after, ("expires",)))
-    return _plan(before, after, f"give {path} the tier {tier}")
+    return history.rewriting(before, after, f"give {path} the tier {tier}")
 
 
 def reinforce(vault: Vault, paths: Iterable[str], until: datetime | None, now: datetime) -> EditPlan:
@@ -231,7 +231,7 @@ def reinforce(vault: Vault, paths: Iterable[str], until: datetime | None, now: d
         end = until or life
         known = moment_of(expiry_of(before))
         if known is not None and end is not None and end > known:
-            plans.append(_plan(before, with_field(before, ("expires",), stamp(end)), ""))
+            plans.append(history.rewriting(before, with_field(before, ("expires",), stamp(end)), ""))
     return EditPlan(changes=together(plans, "").changes, message=f"reinforce {len(plans)} memories")
 
 
@@ -280,7 +280,3 @@ def _check_other(vault: Vault, path: str, by: str, *, is_written: bool = False) 
 def _with_end(document: Document, at: datetime) -> Document:
     is_open = moment_of(document.fields.get("valid_to")) is None
     return with_field(document, ("valid_to",), stamp(at)) if is_open else document
-
-
-def _plan(before: Document, after: Document, message: str) -> EditPlan:
-    return edit(before, between(before.text, after.text), message, merge=False)

@@ -159,20 +159,22 @@ def conditional(
     asked = dict.fromkeys(each for each in (*(c.key for c in wanted), key) if each)
     chosen = {name.casefold() for name in texts_of(types, "types")}
     judged = list(_judge_memories(view, {*asked, *(("type",) if chosen else ())}, utc_now()))
-    conditions.refuse_no_date(wanted, [fields for *_, fields in judged])
-    inside = among((*(memory[0] for memory in judged), *(each.path for each in unread)), named)
-    found = [memory for memory in judged if memory[0] in inside and conditions.fits(wanted, memory[3])]
+    conditions.refuse_no_date(wanted, [each.fields for each in judged])
+    inside = among([*(each.path for each in judged), *(each.path for each in unread)], named)
+    found = [each for each in judged if each.path in inside and conditions.fits(wanted, each.fields)]
     if chosen:
-        found = [each for each in found if any(str(t).casefold() in chosen for t in each[3].get("type", ()))]
+        found = [
+            each for each in found if any(str(t).casefold() in chosen for t in each.fields.get("type", ()))
+        ]
     if sort:
-        firsts = {path: next(iter(fields.get(key, ())), None) for path, _, _, fields in found}
+        firsts = {each.path: next(iter(each.fields.get(key, ())), None) for each in found}
         # Sorted twice, so that memories without a value are last in both directions.
-        found.sort(key=lambda memory: conditions.sort_key(firsts[memory[0]]), reverse=descending)
-        found.sort(key=lambda memory: firsts[memory[0]] is None)
-    there = {each for *_, fields in judged for each, values in fields.items() if values}
+        found.sort(key=lambda each: conditions.sort_key(firsts[each.path]), reverse=descending)
+        found.sort(key=lambda each: firsts[each.path] is None)
+    there = {name for each in judged for name, values in each.fields.items() if values}
     nowhere = asked.keys() - _COMPUTED - there if judged else ()
     unknown = _describe_unknown(view, nowhere) if nowhere else {}
-    memories = [Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found]
+    memories = [Listed(each.path, each.size, each.mtime_ns) for each in found]
     return Listing([*memories, *(each for each in unread if each.path in inside)], unknown)
 
 
@@ -186,9 +188,14 @@ def _describe_unknown(view: View, keys: Iterable[str]) -> dict[str, str]:
     return {key: describe(key) for key in sorted(keys)}
 
 
-def _judge_memories(
-    view: View, keys: Collection[str], moment: datetime
-) -> Iterator[tuple[str, int, int, dict[str, list[Value]]]]:
+class _JudgedMemory(NamedTuple):
+    path: str
+    size: int
+    mtime_ns: int
+    fields: dict[str, list[Value]]
+
+
+def _judge_memories(view: View, keys: Collection[str], moment: datetime) -> Iterator[_JudgedMemory]:
     """Yield every memory with the values of some fields; `state` and `confidence` are computed."""
     states: Mapping[str, str] = {}
     sure: Mapping[str, float] = {}
@@ -205,7 +212,7 @@ def _judge_memories(
             fields["state"] = [states.get(path, "live")]
         if "confidence" in keys:
             fields["confidence"] = [sure[path]] if path in sure else []
-        yield path, size, mtime_ns, fields
+        yield _JudgedMemory(path, size, mtime_ns, fields)
 
 
 def _name_memories(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,10 +32,8 @@ from mdmem.document.document import SUFFIXES, digest
 from mdmem.document.moment import moment_of, stamp
 from mdmem.document.text.regex import Allowance, foreign, regex
 from mdmem.errors import (
-    AlreadyExists,
     LimitReached,
     MdmemError,
-    NamedNotFound,
     NotAllowed,
     PathRefused,
     SessionConflict,
@@ -56,7 +53,8 @@ FOLDER, ARCHIVE, SUFFIX = "sessions", ".archive", ".jsonl"
 CAPTURE = "capture"
 """What a user lets a vault do: keep what its hooks are told was said."""
 NUMBERS = "`mdmem sessions history` and `assemble` show the numbers that there are"
-_VACUUMED, _DELETED = f".vacuumed{SUFFIX}", f".deleted{SUFFIX}"
+VACUUMED, DELETED = f".vacuumed{SUFFIX}", f".deleted{SUFFIX}"
+"""How the name of a log ends that was put aside."""
 _MOST_NAME, _KEPT_OF_NAME = 200, 100  # bytes of a name, and of a longer one what stays before its hash
 _HASHED = regex("~[0-9a-f]{64}$")  # what ends so is hashed as well: no two keys share a name
 _STARS = {"**": ".*", "*": "[^:]*"}
@@ -356,18 +354,10 @@ class SessionLogs:
                 raise SessionConflict(path=source.log.path, reason=reason, remedy=remedy)
             refuse_later(target)
             lines = source.write_vacuumed(at, key=known.key, **_host_fields(known))
-            target.log.put_aside(self._archive_path(known, _DELETED), lines)
+            target.log.put_aside(self.archive_path(known, DELETED), lines)
         header = LogHeader(os.urandom(8).hex(), state.key)
         leading = [write_header(header), write_record(LogRecord(seq=1, at=at, alias_of=known.key))]
-        source.log.put_aside(self._archive_path(state, _VACUUMED), leading)
-
-    def unalias(self, alias: str) -> bool:
-        """Let a key be a session of its own again; whether it was another name of one."""
-        with self.writing(alias) as (conversation,):
-            was_alias = bool(conversation.state.alias_of)
-            if was_alias:
-                self.append(conversation, LogRecord(seq=0, alias_of=""))
-            return was_alias
+        source.log.put_aside(self.archive_path(state, VACUUMED), leading)
 
     # -- the archive --------------------------------------------------------------------------------------
 
@@ -376,15 +366,16 @@ class SessionLogs:
         folder = self._archive_folder(key)
         self.vault.recover()
         names = self.vault.store.names(folder)
-        return [f"{folder}/{name}" for name in sorted(names) if name.endswith((_VACUUMED, _DELETED))]
+        return [f"{folder}/{name}" for name in sorted(names) if name.endswith((VACUUMED, DELETED))]
 
-    def _find_vacuumed(self, log: str) -> list[str]:
+    def find_vacuumed(self, log: str) -> list[str]:
+        """Find what vacuums put aside of a log, by its id: paths of the whole vault, the oldest first."""
         root = join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}")
         paths = [
             f"{root}/{folder}/{name}"
             for folder in self.vault.store.names(root)
             for name in self.vault.store.names(f"{root}/{folder}")
-            if name.endswith(_VACUUMED) and f"-{log}-" in name
+            if name.endswith(VACUUMED) and f"-{log}-" in name
         ]
         return sorted(paths, key=os.path.basename)
 
@@ -394,46 +385,10 @@ class SessionLogs:
         with self.opened(key) as conversation:
             state = conversation.state
             yield conversation
-        for path in reversed(self._find_vacuumed(state.log)) if state.vacuumed else ():
+        for path in reversed(self.find_vacuumed(state.log)) if state.vacuumed else ():
             with self.at(path, archived=True) as archived:
                 if archived:
                     yield archived
-
-    def delete(self, key: str) -> bool:
-        """Put the log of just this key into the archive; whether there was one."""
-        with self.writing(key) as (conversation,):
-            if not conversation.is_new:
-                conversation.log.put_aside(self._archive_path(conversation.state, _DELETED))
-            return not conversation.is_new
-
-    def restore(self, key: str, *, older: int = 0, dry_run: bool = False) -> None:
-        """Bring back a log of a key that was deleted, as `Sessions.restore`."""
-        path = self.path(key)
-        kept = [each for each in self.archived(key) if each.endswith(_DELETED)]
-        if not 0 <= older < len(kept):
-            remedy = (
-                f"of this key, {len(kept):,} are in the archive"
-                if kept
-                else "nothing of this key was deleted"
-            )
-            raise NamedNotFound(kind="deleted session", name=key, remedy=remedy)
-        with self.vault.store.appending(path) as (log,):
-            if log.size:
-                back = f"`mdmem sessions restore {shlex.quote(key)} --older {older + 1}`"
-                raise AlreadyExists(path=path, remedy=f"keep it; or delete it, and then {back}")
-            if not dry_run:
-                log.bring_back(kept[-1 - older])
-
-    def vacuum(self, key: str) -> bool:
-        """Rewrite a log without what left the history; return whether anything had."""
-        with self.writing(self.resolve(key)) as (conversation,):
-            state = conversation.state
-            if state.has_dropped:
-                refuse_later(conversation)
-                conversation.log.put_aside(
-                    self._archive_path(state, _VACUUMED), conversation.write_vacuumed(now())
-                )
-            return state.has_dropped
 
     def repair(self, path: str) -> bool:
         """Rewrite a log by number, and keep the old one; return whether it is a log."""
@@ -443,20 +398,11 @@ class SessionLogs:
                 return False
             conversation = Conversation(log, header.key, self.most)
             refuse_later(conversation)
-            log.put_aside(
-                self._archive_path(conversation.state, _VACUUMED), conversation.write_repaired(now())
-            )
+            log.put_aside(self.archive_path(conversation.state, VACUUMED), conversation.write_repaired(now()))
             return True
 
-    def purge(self, key: str) -> None:
-        """Remove all that the archive has of a key, and of its log; nothing brings it back."""
-        with self.vault.store.appending(self.path(key)) as (log,):
-            own, header = self.archived(key), find_header(log, self.most)
-            ids = {os.path.basename(path).split("-")[1] for path in own} | {header.log if header else ""}
-            for path in {*own, *(path for each in ids - {""} for path in self._find_vacuumed(each))}:
-                log.purge(path)
-
-    def _archive_path(self, state: State, why: str) -> str:
+    def archive_path(self, state: State, why: str) -> str:
+        """Return where a log of this state is put aside; `why` is `VACUUMED` or `DELETED`."""
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{state.log}-{state.seq}{why}"
         return f"{self._archive_folder(state.key)}/{name}"
 

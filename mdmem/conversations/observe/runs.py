@@ -178,10 +178,10 @@ def files(found: Sequence[ToolRun], workspace: str) -> Iterator[tuple[str, int]]
                 f"`{in_line(name.removeprefix(f'{folder}/'))}` ({_write_span(places[name])})"
                 for name in sorted(most, key=lambda name: places[name][0])
             ]
-            listed = ", ".join(
-                [*shown, f"and {len(kept) - len(most)} more"][: len(most) + (len(kept) > len(most))]
-            )
-            yield f"files {state}{f' in `{folder}`' if folder else ''}: {listed}", max(places[most[0]])
+            if len(kept) > len(most):
+                shown.append(f"and {len(kept) - len(most)} more")
+            where = f" in `{folder}`" if folder else ""
+            yield f"files {state}{where}: {', '.join(shown)}", max(places[most[0]])
 
 
 def _write_span(seqs: Sequence[int]) -> str:

@@ -96,6 +96,14 @@ class ResultReference:
     used: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptResults:
+    """How many outputs and references were removed."""
+
+    outputs: int = 0
+    references: int = 0
+
+
 class ResultDatabase:
     """The database in a folder that was made here; it is made when something is stored first.
 
@@ -250,25 +258,25 @@ def use_reference(connection: sqlite3.Connection, namespace: str, **columns: str
     return connection.execute(statement, (time.time(), *values)).rowcount
 
 
-def expire(connection: sqlite3.Connection, namespace: str, days: float) -> tuple[int, int]:
-    """Remove what nobody has used for this many days; how many outputs and references that were."""
+def expire(connection: sqlite3.Connection, namespace: str, days: float) -> SweptResults:
+    """Remove what nobody has used for this many days."""
     oldest = (namespace, time.time() - days * _DAY)
     query = "SELECT id, size FROM outputs WHERE namespace = ? AND used <= ?"
     rows = connection.execute(query, oldest).fetchall()
     _remove_outputs(connection, rows)
     references = connection.execute("DELETE FROM named WHERE namespace = ? AND used <= ?", oldest).rowcount
     connection.execute("PRAGMA incremental_vacuum").fetchall()
-    return len(rows), references
+    return SweptResults(outputs=len(rows), references=references)
 
 
-def count_expired(connection: sqlite3.Connection, namespace: str, days: float) -> tuple[int, int]:
+def count_expired(connection: sqlite3.Connection, namespace: str, days: float) -> SweptResults:
     """Count what `expire` would remove."""
     oldest = (namespace, time.time() - days * _DAY)
     query = "SELECT count(*) FROM {} WHERE namespace = ? AND used <= ?"
     outputs, references = (
         connection.execute(query.format(table), oldest).fetchone()[0] for table in ("outputs", "named")
     )
-    return outputs, references
+    return SweptResults(outputs=outputs, references=references)
 
 
 # -- asking -----------------------------------------------------------------------------------------------

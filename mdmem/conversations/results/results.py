@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from mdmem.conversations.results import database
-from mdmem.conversations.results.database import ResultDatabase, ResultReference, StoredResult
+from mdmem.conversations.results.database import ResultDatabase, ResultReference, StoredResult, SweptResults
 from mdmem.conversations.results.named import CONTEXT, LONGEST, TYPES, Named, NamedReference, named
 from mdmem.conversations.results.shorten import redacted, shortened
 from mdmem.document.arguments import check_natural, complete_id
@@ -92,14 +92,6 @@ class ResultStats:
     added: int
     outputs: int
     bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweptResults:
-    """How many outputs and references were removed."""
-
-    outputs: int
-    references: int
 
 
 class ToolResults:
@@ -390,13 +382,11 @@ class ToolResults:
         if not days >= 0:
             raise Usage(problem=f"max_age is {days:g}", remedy="give a number of days, 0 or more")
         if not self._has_folder:
-            return SweptResults(outputs=0, references=0)
+            return SweptResults()
         namespace = self._vault.namespace
         if dry_run:
-            counts = self._ask_database(lambda c: database.count_expired(c, namespace, days)) or (0, 0)
-        else:
-            counts = self._open_database().write(lambda c: database.expire(c, namespace, days))
-        return SweptResults(outputs=counts[0], references=counts[1])
+            return self._ask_database(lambda c: database.count_expired(c, namespace, days)) or SweptResults()
+        return self._open_database().write(lambda c: database.expire(c, namespace, days))
 
     @property
     def _has_folder(self) -> bool:

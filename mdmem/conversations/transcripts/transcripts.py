@@ -306,7 +306,7 @@ def _choose_format(wanted: str, values: list[dict[str, Any]], beside: str) -> st
         told = "picoclaw"
     if (wanted and values and told != wanted) or not (wanted or told):
         reason = f"it has the format {told}" if told else "nothing in it is of a known format"
-        raise Unreadable(f"{reason}{f', and not {wanted}' * bool(wanted)}")
+        raise Unreadable(f"{reason}, and not {wanted}" if wanted else reason)
     return wanted or told
 
 

@@ -566,7 +566,7 @@ class _Composer:
                 draft.kept[number] = excerpt
                 draft.tokens += cost
             elif cost > room and left >= _LEAST_CUT:
-                parted = cut_excerpt(excerpt, lambda kept, left=left: self._cost_of(kept) <= left)  # type: ignore[misc]
+                parted = cut_excerpt(excerpt, lambda kept: self._cost_of(kept) <= room - draft.tokens)
                 if parted:
                     draft.kept[number], draft.remainders[number] = parted
                     draft.tokens += self._cost_of(parted.kept)

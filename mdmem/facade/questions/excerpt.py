@@ -232,11 +232,14 @@ def quote_hits(
 ) -> list[str]:
     """Return what `excerpt_hits` gives, in fences, as much as fits into a budget of estimated tokens."""
     kept: list[Excerpt] = []
+
+    def fits(excerpt: Excerpt) -> bool:
+        return sum(estimate(each.block) for each in (*kept, excerpt)) <= budget
+
     for excerpt in excerpt_hits(memory, hits, excluded):
-        left = budget - sum(estimate(each.block) for each in kept)
-        if estimate(excerpt.block) <= left:
+        if fits(excerpt):
             kept.append(excerpt)
-        elif parted := cut_excerpt(excerpt, lambda each, left=left: estimate(each.block) <= left):  # type: ignore[misc]
+        elif parted := cut_excerpt(excerpt, fits):
             kept.append(parted.kept)
     return join_blocks(kept)
 

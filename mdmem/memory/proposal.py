@@ -187,12 +187,7 @@ class Proposal:
 
 
 def check_call(verb: Any, arguments: Any) -> None:
-    """Refuse a verb with arguments that cannot be proposed.
-
-    Args:
-        verb: its name, as in `VERBS`.
-        arguments: by name.
-    """
+    """Refuse a verb with arguments that cannot be proposed."""
     from mdmem.vault.schema.validator import fault  # noqa: PLC0415 - start-up
 
     known = VERBS.get(verb) if isinstance(verb, str) else None
@@ -388,12 +383,7 @@ def bind_verb(proposal: Proposal, find_verb: FindVerb) -> Build:
 
 
 def plan_acceptance(proposal: Proposal, verb: Build, vault: Vault) -> EditPlan:
-    """Plan the change that accepting a proposal makes now, its sources included.
-
-    Args:
-        proposal: in a file or in none.
-        verb: what `called` gives.
-    """
+    """Plan the change that accepting a proposal makes now, its sources included."""
     plan = verb()
     if not plan.changes:
         reason = f"nothing would change: {plan.message}"

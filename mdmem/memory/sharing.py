@@ -68,7 +68,7 @@ def read_access(document: Document) -> Access:
     listed = [user for each in lists for user in each if isinstance(user, str)]
     is_access = is_access and len(lists) == len(LEVELS) and len(listed) == sum(map(len, lists)) <= _MOST_USERS
     if not is_access or not isinstance(given, dict | None):
-        return Access(problem="its field `access` is no object of read, write, full and until")
+        return Access(problem="its field `access` is not an object with read, write, full and until")
     return Access({user: level for level in LEVELS for user in users[level]}, str(until))
 
 

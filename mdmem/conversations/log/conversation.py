@@ -410,12 +410,7 @@ class Conversation:
                 waiting += filter(None, map(self.summary, summary.of)) if is_open(summary) else ()
 
     def write_vacuumed(self, at: str, **changed: Any) -> Iterator[bytes]:
-        """Return the lines of the log without what is no longer in the history; every number stays.
-
-        Args:
-            at: the time of the snapshot at the end.
-            changed: fields of the state that the new log has instead.
-        """
+        """Return the lines of the log without what is no longer in the history; every number stays."""
         state, kept = self.state.copy(), {each.seq for each in self._open_summaries(lambda _: True)}
         state.has_dropped = False
         state.amended = {number: fields for number, fields in state.amended.items() if state.holds(number)}
@@ -491,7 +486,7 @@ def find_header(log: Log, most: int) -> LogHeader | None:
     else:
         if log.size <= _HEADER_WITHIN:
             return None
-    reason = "it is not the log of a session: its first line does not say whose it is"
+    reason = "it is not the log of a session: its first line names no session"
     raise SessionConflict(path=log.path, reason=reason, remedy="move it away, or take another key")
 
 

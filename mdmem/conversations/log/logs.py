@@ -217,15 +217,19 @@ class SessionLogs:
                 if not conversation.state.alias_of:
                     return keys
                 keys.append(conversation.state.alias_of)
-        raise SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
+        raise SessionConflict(
+            path=self.path(key), reason=f"it leads through more than {_MOST_ALIASES} aliases"
+        )
 
     def number(self, key: str, named: int | str) -> int:
         """Read the number of a message or summary, given as `61`, `"61"` or `"<key>#61"`."""
         match = _NUMBER.fullmatch(named) if isinstance(named, str) else None
         if isinstance(named, str) and not match:
-            raise Usage(problem=f"{named!r} is no number of a message", remedy=f"write 61, or {key}#61")
+            raise Usage(problem=f"{named!r} is not the number of a message", remedy=f"write 61, or {key}#61")
         if match and match["key"] not in {None, key} and self.resolve(match["key"]) != self.resolve(key):
-            raise Usage(problem=f"{named!r} is of another session than {key!r}", remedy="give its own key")
+            raise Usage(
+                problem=f"{named!r} is in another session than {key!r}", remedy="give the key of that session"
+            )
         return int(match["number"] if match else named)
 
     def _load_conversation(self, path: str, log: Log, key: str, within: int | None = None) -> Conversation:

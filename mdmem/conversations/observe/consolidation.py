@@ -43,12 +43,7 @@ class MemoryGroup(NamedTuple):
 
 
 class ConsolidationStrategy(Protocol):
-    """A way to make one memory of several; a program may bring its own.
-
-    Attributes:
-        name: by which it is asked for.
-        asks: whether it needs a model.
-    """
+    """A way to make one memory of several; a program may bring its own. `asks` says if it needs a model."""
 
     name: str
     asks: bool
@@ -128,7 +123,7 @@ class SummaryStrategy:
     def groups(self, memories: ComparedMemories) -> Iterator[MemoryGroup]:
         """Yield the memories below the folder as one group."""
         if not memories.within:
-            raise Usage(problem="a summary is of memories that are named", remedy="name their folder")
+            raise Usage(problem="a summary needs a folder", remedy="name the folder of the memories")
         if len(memories.paths) > 1:
             yield MemoryGroup(memories.paths)
 

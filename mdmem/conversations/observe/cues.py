@@ -51,11 +51,7 @@ _SCHEMA = {**_CLOSED, "properties": {**dict.fromkeys(KINDS, _CUES), "keys": _KEY
 
 
 class Cues:
-    """The cues of each kind, the words that make a sentence momentary, and those that name a preference.
-
-    Args:
-        tables: as `cues.toml` has them.
-    """
+    """The cues of each kind, the words that make a sentence momentary, and those that name a preference."""
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
         self._keys = tuple(tables["keys"])

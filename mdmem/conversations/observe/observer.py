@@ -55,7 +55,7 @@ MOST_COVERED = 200
 _WAIT = 10.0  # seconds for another observer of the session, where somebody waits for the answer
 _LOCKS, _REFLECTION = "observers", "reflection"
 _CONFIDENCE = 0.5  # so that a note counts for more, where both fit a query
-_TARGETS = (200, 320)  # tokens of an observation and of a reflection by a model
+_OBSERVATION_TARGET, _REFLECTION_TARGET = 200, 320  # tokens, where a model makes it
 _BEFORE = 8  # messages in which a question may stand that the first one answers
 _LIST = 800  # tokens of an observation that is a list
 
@@ -223,7 +223,7 @@ class SessionObservations(Observations["Applied"]):
 
         is_long = len(messages) == 1 and messages[0].abridged(MOST_TOKENS)
         asked = [is_long] if is_long else messages
-        said = summarise(asked, prompt(OBSERVATION.name), _TARGETS[0], generator, list_events)
+        said = summarise(asked, prompt(OBSERVATION.name), _OBSERVATION_TARGET, generator, list_events)
         numbers = (messages[0].seq, messages[-1].seq)
         return self._write_observation(key, state.log, *numbers, _previous_path(places, end), said)
 
@@ -312,7 +312,8 @@ class SessionObservations(Observations["Applied"]):
         with self._sessions.logs.opened(key) as conversation:
             log = conversation.state.log
         places = of_log(self._list_places(folder_of(key)), log)
-        wanted = self._find_uncovered(places)[meta]
+        on_messages, on_observations = self._find_uncovered(places)
+        wanted = on_observations if meta else on_messages
         read = [*islice((each for each in map(self._observation_at, wanted) if each.text), MOST_COVERED)]
         if not read:
             return None
@@ -323,7 +324,7 @@ class SessionObservations(Observations["Applied"]):
             Message(place, {"role": SUMMARY, "content": each.text}, each.created)
             for place, each in enumerate(read, 1)
         ]
-        said = summarise(messages, prompt(_REFLECTION), _TARGETS[1], generator, lambda *_: "")
+        said = summarise(messages, prompt(_REFLECTION), _REFLECTION_TARGET, generator, lambda *_: "")
         if said.problem:
             raise program_failed(named(generator), said.problem)
         path = f"{folder_of(key)}/reflection-{log[:DIGITS]}-{generation}-{number}.md"

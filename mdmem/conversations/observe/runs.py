@@ -151,7 +151,6 @@ def files(found: Sequence[ToolRun], workspace: str) -> Iterator[tuple[str, int]]
 
     Args:
         found: the runs; of those that failed or were stopped nothing is named.
-        workspace: the folder below which paths are written without it.
     """
     done = [(run, path, state) for run in found if run.is_done for path, state in _find_touched(run)]
     named = [(run, without_home(os.path.normpath(path), workspace), state) for run, path, state in done]

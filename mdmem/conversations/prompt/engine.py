@@ -39,7 +39,8 @@ THRESHOLD = 0.75
 MOST_DISCARDED = 20
 """How many summaries in a row may come to nothing because others changed what they stand for."""
 
-_TARGETS, _SHARE = (1_200, 2_000), 0.35  # tokens of a leaf and of others, at most; of what they stand for
+_LEAF_TARGET, _CONDENSED_TARGET = 1_200, 2_000  # the most tokens of a summary
+_SHARE = 0.35  # of the tokens of what a summary stands for
 _LEAST_TARGET = 16  # tokens
 _FORM = 120  # tokens of what stands around the text of a summary in a prompt, about
 _EARLIER = 2  # summaries of what was before, which a model gets to see
@@ -90,7 +91,8 @@ class Stretch(NamedTuple):
     @property
     def target(self) -> int:
         """How many tokens the summary may have."""
-        return max(_LEAST_TARGET, min(_TARGETS[bool(self.of)], int(self.tokens * _SHARE)))
+        most = _CONDENSED_TARGET if self.of else _LEAF_TARGET
+        return max(_LEAST_TARGET, min(most, int(self.tokens * _SHARE)))
 
     @property
     def is_worth_it(self) -> bool:
@@ -214,13 +216,7 @@ def _group_summaries(conversation: Conversation) -> list[list[RunSummary]]:
 def pick_neighbours(
     groups: Iterable[Sequence[RunSummary]], count: int = NEIGHBOURS, least: int = CONDENSED_TOKENS
 ) -> Sequence[RunSummary]:
-    """Pick the neighbours to condense: of the least depth, the oldest; empty without any.
-
-    Args:
-        groups: of summaries between which there are no messages.
-        count: how many become one.
-        least: tokens that these have at least.
-    """
+    """Pick the neighbours to condense: of the least depth, the oldest; empty without any."""
     runs = [list(run) for group in groups for _, run in groupby(group, key=lambda each: each.depth)]
     for run in sorted(runs, key=lambda each: each[0].depth):
         for start in range(len(run) - count + 1):

@@ -206,8 +206,6 @@ def sweep(connection: sqlite3.Connection, namespace: str, settings: ResultSettin
     """Remove what is too old or too much, the oldest unused first; when, is remembered for a while.
 
     Args:
-        connection: in a transaction.
-        namespace: whose references are bounded.
         keep: the hash of an output of this namespace that was stored a moment ago, and stays.
     """
     oldest = time.time() - settings.max_days * _DAY

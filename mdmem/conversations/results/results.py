@@ -197,7 +197,7 @@ class ToolResults:
             remedy = gone or "see `mdmem results list`"
             raise NamedNotFound(code="result-not-found", kind="result", name=digits, remedy=remedy)
         if not found:
-            reason = "its bytes are not those that were stored"
+            reason = "its bytes have changed since they were stored"
             raise StorageFailed(path=_WHERE, action=f"recover {digits}", reason=reason)
         with contextlib.suppress(MdmemError):  # a vault that cannot be written to can be read
             self._open_database().write(lambda c: database.use_output(c, self._vault.namespace, found.hash))
@@ -445,7 +445,7 @@ def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
         given = (lines[0], lines[1]) if len(lines) == 2 else (0, 0)  # noqa: PLR2004 - first and last
     if not 1 <= given[0] <= given[1]:
         shown = clipped(str(lines), _LONGEST_TOOL)
-        raise Usage(problem=f"these are not lines: {shown}", remedy="give 10-20: first and last, from 1 on")
+        raise Usage(problem=f"not a range of lines: {shown}", remedy="give 10-20: first and last, from 1 on")
     return given
 
 

@@ -39,7 +39,7 @@ _LINE = 1 << 20  # characters of entries that become one line of the log
 _ENVELOPE = 4_096  # bytes of a line without its messages
 _MOST_BACK = 200  # messages behind which nothing is replaced
 _MOST_REASONS = 100  # of one transcript that are listed
-_OF_AGENT = "it is of an agent of the agent: what that answered stands in the session that asked"
+_OF_AGENT = "it belongs to a subagent: its answer stands in the session that asked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ class _Importer:
         """Add what is new, unless the session is ignored or has messages that are newer."""
         key = self._transcript.key
         if not is_kept(self._logs, key):
-            raise _NotImported(f"the config has nothing kept of {key!r}")
+            raise _NotImported(f"the config keeps nothing of {key!r}")
         wait = _WAIT_SECONDS if self._until is None else 0.0
         with self._logs.alone("importing", self._logs.resolve(key), wait):
             self._add_entries()

@@ -127,13 +127,7 @@ def also_called(document: Document, names: Sequence[str]) -> Document:
 
 
 def made(path: str, fields: Mapping[str, Any], body: str, limits: Limits) -> Document:
-    """Return a new Markdown memory.
-
-    Args:
-        path: where it will be, as in `Batch`.
-        fields: its frontmatter, in this order.
-        body: what stands behind a blank line; nothing where it is empty.
-    """
+    """Return a new Markdown memory."""
     lines = ["---", *(f"{scalar(name)}: {inline(value)}" for name, value in fields.items()), "---"]
     text = "\n".join([*lines, "", body] if body else lines)
     return parse_text(path, text.removesuffix("\n") + "\n", limits)

@@ -523,7 +523,7 @@ def test_a_key_of_which_nothing_is_kept_is_left_out(memory: Memory, source: Path
     legacy(source, "heartbeat", said("a"))
     done = take_in(memory, source)
     assert done.sessions == ()
-    assert "the config has nothing kept of 'heartbeat'" in done.left_out[0]
+    assert "the config keeps nothing of 'heartbeat'" in done.left_out[0]
 
 
 def test_values_that_no_message_can_hold_are_left_out(memory: Memory, source: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_file_of_another_format_is_refused(memory: Memory, write: Write, form:
 SIDE = {**CLAUDE, "isSidechain": True, "agentId": "a1"}
 SNAPSHOT = {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}
 SILENT: dict[str, tuple[list[Any], str]] = {
-    "of an agent": ([SIDE, {**SIDE, "uuid": "u2"}], "it is of an agent of the agent: "),
+    "of an agent": ([SIDE, {**SIDE, "uuid": "u2"}], "it belongs to a subagent: "),
     "of a title": ([{"type": "summary", "summary": "x", "leafUuid": "u9"}, SNAPSHOT], "nobody says anything"),
     "of events": ([{"type": "event_msg", "payload": {"type": "token_count"}}], "nobody says anything"),
     "of no messages": ([{"info": {"id": "s"}, "messages": []}], "nobody says anything"),
@@ -118,7 +118,7 @@ def test_the_files_of_agents_are_counted_and_what_stands_beside_them_is_taken(
         done = memory.sessions.import_(str(folder))
         assert [(each.key, each.messages) for each in done.sessions] == [("claude-code:whole", messages)]
         (reason,) = done.left_out
-        assert reason.startswith(f"{folder}: it is of an agent of the agent")
+        assert reason.startswith(f"{folder}: it belongs to a subagent")
         assert reason.endswith(" (3 files)")
 
 

@@ -98,8 +98,7 @@ def make_runs(words: Sequence[str], size: int = _RUN) -> set[int]:
 class ComparedMemories:
     """The memories that are compared: those that count, the newest first; each is read when it is needed.
 
-    Notes, preferences, rules and Markdown of no kind are; not what tools read by its name, and not what
-    stands for a time.
+    These are notes, preferences, rules and Markdown of no kind, without files that tools read by name.
 
     Args:
         now: says which memories count.
@@ -244,9 +243,9 @@ def is_compared(path: str) -> bool:
 def compare(older: Document, newer: Document, share: float = 1.0) -> DuplicatePair | None:
     """Compare the texts of two memories; None where their titles or names say that they are about two things.
 
-    So do `IsAncestor` and `IsDescendant`: each has a word there that its own text uses, and the other hardly.
-    Where both have lines alone, so does one such word that is used often, and so do the names of a series.
-    What quotes the other one as code is about it.
+    They do if each has a word there that its own text uses, and the other hardly, as `IsAncestor` and
+    `IsDescendant`. If both have lines alone, one such word is enough when it is used often, and so are the
+    names of a series. A memory that quotes the other one as code is about it.
     """
     alone = find_alone(older, newer), find_alone(newer, older)
     own = _find_subject(older, newer), _find_subject(newer, older)

@@ -263,11 +263,7 @@ class Preferences(KindVerbs[R]):
         return [p for p in found if category is None or p.category == category]
 
     def top(self, count: int = 10) -> Found:
-        """Return the strongest preferences; of equal ones the latest comes first.
-
-        Raises:
-            Usage: `count` is negative.
-        """
+        """Return the strongest preferences; of equal ones the latest comes first."""
         check_natural(count=count)
         latest = sorted(self.list(), key=lambda p: p.updated.timestamp() if p.updated else 0.0, reverse=True)
         return sorted(latest, key=lambda p: -p.strength)[:count]

@@ -63,7 +63,6 @@ class Project(KindVerbs[R]):
 
         Raises:
             MemoryNotFound: there is no file yet.
-            Usage: `max_chars` is negative.
         """
         document = self.load()
         reached = 0

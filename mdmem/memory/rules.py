@@ -144,9 +144,6 @@ class Rules(Generic[R]):
             for_file: as for `list`.
             max_chars: the most characters to return. A rule that does not fit is left out whole, and named
                 at the end; that note is never cut.
-
-        Raises:
-            Usage: `max_chars` is negative.
         """
         check_natural(max_chars=max_chars or 0)
         rules, unreadable = self._find_rules(for_file, disabled=False)

@@ -2,8 +2,6 @@
 
 A `Verbs` is given `run`, which takes a function that makes an edit plan. `memory.replace(…)` runs it and
 returns what was applied; `memory.plan.replace(…)` returns the plan, and nothing is written.
-
-It is long because every verb stands here, with its arguments, results and errors.
 """
 
 from __future__ import annotations
@@ -410,7 +408,6 @@ class Verbs(Generic[R]):
             old, new, count, regex: as `mdmem.document.edit.replace`; across memories, `count` is of all
                 occurrences together.
             within, globs: which memories.
-            base: the hash that the caller saw.
 
         Raises:
             TextNotFound, TextAmbiguous: it does not occur, or not as often as `count` says.

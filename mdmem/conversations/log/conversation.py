@@ -41,7 +41,7 @@ _TAIL = 64  # bytes before a position, which say whether a log is still the one 
 
 
 class LogPosition(NamedTuple):
-    """How far a log was read, in bytes, and what stood before: what follows is new while that is the same."""
+    """How far a log was read, and the bytes before that. While these stay the same, what follows is new."""
 
     identity: tuple[int, ...]
     size: int
@@ -77,9 +77,8 @@ def judge(
 ) -> Iterator[list[tuple[PlacedRecord, bool, bool]]]:
     """Decide of each record of a log whether it counts, and whether that is certain.
 
-    One counts whose number follows those before it. One that skips numbers counts as well, unless the next
-    one goes back behind it: then its number is wrong, and not all those that come. A snapshot counts where it
-    was written, whatever is before it.
+    A record counts if its number follows those before it. One that skips numbers counts too, unless the next
+    one goes back: then the number was wrong. A snapshot counts where it was written, whatever is before it.
 
     Args:
         blocks: the records, in order.
@@ -231,9 +230,9 @@ class Conversation:
         )
 
     def _read_counted(self, start: int, first: int = 1) -> Iterator[list[PlacedRecord]]:
-        """Read the records that count in blocks, from `start` (bytes) on, where one does.
+        """Read the records that count, in blocks, from a byte on at which a line begins.
 
-        Those before the number `first` are left out, and empty blocks as well.
+        Records before the number `first` and empty blocks are left out.
         """
         blocks: Iterator[list[PlacedRecord]] = filter(None, self._read_blocks(start))
         reached = 0
@@ -254,7 +253,7 @@ class Conversation:
             ]
 
     def _check_snapshot(self, record: LogRecord, line: LogLine) -> LogRecord:
-        """Remove a snapshot of other lines than those before it."""
+        """Remove a snapshot that was made of other lines than those before it."""
         snapshot = record.snapshot
         # That of a vacuum is all that says some things.
         if not snapshot or record.seq == self.state.vacuumed + 1 or snapshot.is_at(line.start, record.seq):
@@ -357,7 +356,7 @@ class Conversation:
     def adding(
         self, messages: Sequence[Mapping[str, Any] | None], *, by_id: bool
     ) -> tuple[LogRecord | None, list[int | None]]:
-        """Return the record that adds messages, and the number of each; by id, not those that are there.
+        """Return the record that adds messages, and the number of each; `by_id` adds no id twice.
 
         Raises:
             SessionConflict: another message in the history, or among these, has the id of one.

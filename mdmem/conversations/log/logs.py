@@ -1,7 +1,7 @@
 """The logs of a namespace's sessions: their files, what was read of them, and how they are written.
 
-What was read of a log stays in memory, so that the next look reads what came since. What is put aside goes to
-`sessions/.archive/<name>/`, and is read where the log no longer holds a message or a summary.
+The state of a log stays in memory, so that the next look reads only what came since. A log that is put aside
+goes to `sessions/.archive/<name>/`. It is read for messages and summaries that the log no longer holds.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ class SessionLogs:
         return conversation
 
     def _remember_state(self, conversation: Conversation) -> None:
-        """Let the next look begin here. Others read with this state from now on: who goes on copies it."""
+        """Remember the state for the next look. Others read with it, so it is copied before it changes."""
         path = conversation.log.path
         with self._lock:
             self._known.pop(path, None)
@@ -317,7 +317,7 @@ class SessionLogs:
         self._remember_state(conversation)
 
     def alone(self, doing: str, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """Wait until nobody else is doing something to a session, and let nobody inside the block."""
+        """Hold the lock for doing something to a session; wait for whoever holds it."""
         name = f"{digest(self.path(key).encode())}.lock"
         return files.held(os.path.join(self.vault.disk.local(doing), name), seconds)
 
@@ -348,7 +348,7 @@ class SessionLogs:
                     self.append(conversation, LogRecord(seq=0, alias_of=key))
 
     def _take_over(self, source: Conversation, target: Conversation) -> None:
-        """Let the history of one key be that of another, and in its place stand what leads there."""
+        """Move the history of one key to another, and leave an alias in its place."""
         known, state, at = target.state, source.state, now()
         # A takeover that was killed in the middle has left one log under both names.
         if known.log != state.log or known.seq < state.seq:

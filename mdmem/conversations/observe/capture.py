@@ -253,7 +253,6 @@ class Capture(KindVerbs[R]):
         Args:
             kind: one of `mdmem.conversations.observe.candidate.EVENTS`.
             data: what it is about. The same data is the same event, and counts once.
-            policy: as for `run`.
 
         Raises:
             Usage: an unknown policy or event, or data that is not JSON.
@@ -270,7 +269,6 @@ class Capture(KindVerbs[R]):
         Args:
             candidate: what was stated.
             source: where, such as `sessions/t1#3`: a folder, a name, no blanks. Each counts once.
-            policy: as for `run`.
 
         Raises:
             Usage: an unknown policy, or what is no source.

@@ -193,7 +193,6 @@ class Observations(KindVerbs[R]):
 
         Raises:
             NamedNotFound: there is no such observation.
-            Usage: the budget is negative.
         """
         from mdmem.conversations.prompt.engine import within_budget  # noqa: PLC0415 - most calls only list
 

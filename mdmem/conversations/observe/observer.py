@@ -1,4 +1,4 @@
-"""The observer: what makes observations and reflections when they are due, one process a session at a time.
+"""The observer makes observations and reflections when they are due, in one process for each session.
 
 A memory is written first, then the log says how far it was observed. What a crash leaves between the two is
 the memory, and its name says the same: nothing is observed twice, and nothing passed over. While a model
@@ -100,8 +100,8 @@ class SessionObservations(Observations["Applied"]):
     def work(self, session: str, generator: Generator | None = None) -> ObservedSession:
         """Do all that is due for a session, unless another process is at it.
 
-        A step that fails does not hold up the others. Who holds the lock asks once more behind it, so that
-        nobody who came meanwhile has to wait or to come again.
+        A step that fails does not stop the others. When the lock is free again, it looks once more, so that
+        a process that came meanwhile need not wait.
         """
         key, is_busy, compacted = session, False, 0
         made, problems, given_up = list[str](), list[str](), set[Step]()

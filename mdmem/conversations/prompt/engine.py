@@ -410,7 +410,7 @@ def _open_summary(
 
 
 def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int) -> Expanded:
-    """Take the first parts, of `total` messages, that fit into a budget; the very first one is cut."""
+    """Take the first parts that fit into a budget, and cut the very first one; `total` counts messages."""
     summaries: list[RunSummary] = []
     messages: list[Message] = []
     cut: list[int] = []

@@ -125,9 +125,9 @@ class _Prompt:
         self.is_full = False
 
     def add_newest(self, blocks: Sequence[Sequence[Message]], most: int) -> Sequence[Sequence[Message]]:
-        """Add blocks, the last one first, as long as they fit and are `most` messages; gives the others.
+        """Add blocks, the last one first, while they fit, up to `most` messages; return the others.
 
-        What is before one that does not fit would follow on nothing.
+        A block before one that does not fit would have a gap behind it.
         """
         for place in range(len(blocks) - 1, -1, -1):
             most -= len(blocks[place])

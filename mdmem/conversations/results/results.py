@@ -183,7 +183,6 @@ class ToolResults:
         Args:
             hash: its SHA-256, or 8 digits of it or more.
             lines: only these, with their ends: `"10-20"`, `"10"` or a first and a last number, from 1 on.
-            session: only what this session has stored.
 
         Raises:
             Usage: no hash, several outputs that begin so, or lines that it has not.
@@ -197,7 +196,7 @@ class ToolResults:
             remedy = gone or "see `mdmem results list`"
             raise NamedNotFound(code="result-not-found", kind="result", name=digits, remedy=remedy)
         if not found:
-            reason = "its bytes have changed since they were stored"
+            reason = "its bytes are not those that were stored"
             raise StorageFailed(path=_WHERE, action=f"recover {digits}", reason=reason)
         with contextlib.suppress(MdmemError):  # a vault that cannot be written to can be read
             self._open_database().write(lambda c: database.use_output(c, self._vault.namespace, found.hash))
@@ -208,7 +207,6 @@ class ToolResults:
 
         Args:
             hash: its SHA-256, or 8 digits of it or more.
-            session: only what this session has stored.
 
         Raises:
             Usage: no hash, or several outputs that begin so.
@@ -232,12 +230,7 @@ class ToolResults:
         return self._ask_database(ask) or (Recoverable(hash=digits, recoverable=False), None)
 
     def list(self, session: str | None = None, tool: str | None = None) -> builtins.list[StoredResult]:
-        """Return the outputs that are kept, the oldest first.
-
-        Args:
-            session: only those of this one.
-            tool: only those of this one.
-        """
+        """Return the outputs that are kept, the oldest first."""
         session, tool = _check_session(session), None if tool is None else _check_tool(tool)
         namespace = self._vault.namespace
         return self._ask_database(lambda c: database.list_outputs(c, namespace, session, tool)) or []
@@ -253,7 +246,6 @@ class ToolResults:
 
         Args:
             type: only these (`mdmem.conversations.results.named.TYPES`).
-            session: only what this one has stored.
             tool: only what this one printed.
             limit: as many as were used last, the last one first.
 
@@ -274,7 +266,6 @@ class ToolResults:
         """Keep a reference that the caller found itself; one that is known counts once more.
 
         Args:
-            type, session, tool: as `references` takes them.
             value: a path, a path with `#L10-L23`, a URL, or a name.
             context: the line in which it stands; its first 120 characters are kept.
 
@@ -309,8 +300,6 @@ class ToolResults:
 
         Args:
             target: as `references` names it, or the end of its path, without the folders in front.
-            type: as `references` takes it.
-            session: only what this one has stored.
         """
         return self._list_references(type, session, ending=_storable(target))
 
@@ -349,11 +338,7 @@ class ToolResults:
         return self._ask_database(lambda c: database.list_references(c, namespace, columns, **wanted)) or []
 
     def stats(self, session: str | None = None) -> ResultStats:
-        """Count references and outputs.
-
-        Args:
-            session: only those that this one has stored.
-        """
+        """Count references and outputs."""
         rows = self._list_references(None, session)
         sizes = {each.hash: each.size for each in self.list(session)}
         since = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
@@ -375,7 +360,6 @@ class ToolResults:
             dry_run: only count them.
 
         Raises:
-            Usage: it is negative.
             LockTimeout, StorageFailed: it cannot be done now.
         """
         days = self._vault.config.results.max_days if max_age is None else max_age

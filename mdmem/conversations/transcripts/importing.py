@@ -54,7 +54,7 @@ class ImportedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionImport:
-    """What an import did: the sessions, those with nothing new included, and what was left out, and why."""
+    """What an import did: the sessions, also those with nothing new, and what was left out and why."""
 
     sessions: tuple[ImportedSession, ...]
     left_out: tuple[str, ...]

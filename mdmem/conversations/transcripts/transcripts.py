@@ -432,7 +432,7 @@ def _read_behind(path: str, lines: _Lines, parent: str, end: int) -> Iterator[tu
 
 
 def _settle_queued(lines: _Lines, start: int, number: int) -> Iterator[TranscriptEntry]:
-    """Give what was typed while Claude Code worked once: where it is sent, else where it was typed.
+    """Yield once what was typed while Claude Code worked: where it was sent, else where it was typed.
 
     What was not sent yet has an id that what is sent later replaces.
     """

@@ -51,7 +51,7 @@ _ANSWER = regex(r'"([^"\n]{1,500})"="([^"\n]{1,500})"')
 _COMMAND = regex(
     r"<command-name>\s*(/[^<\s]+)\s*</command-name>(?:(?s:.*?)<command-args>([^<]*)</command-args>)?"
 )
-_LOCAL, _CANCELLED = "<local-command-stdout", "Sibling tool call errored"
+_LOCAL = "<local-command-stdout"
 _OPTION = regex(r"(?im)^[\s#*-]*(?:option )?([0-9]{1,2}|[a-f])[.):]\**\s+(\S.*)$")
 # Numbers or letters, which make no amount.
 _NUMBER = regex(r"[0-9]{1,2}|[a-f]")
@@ -255,8 +255,8 @@ class _EventFinder:
         for place, run in enumerate(self.runs):
             behind = self.runs[place + 1 :]
             later = next((each for each in behind if each.what == run.what and each.is_done), None)
-            if run.failure not in {"", _CANCELLED} and (run.command or not later):
-                rank = (0.7 if run.command else 2.5) + (0.6 if later else 0)
+            if run.command and run.failure:
+                rank = 1.3 if later else 0.7
                 event = self._make_event(ERROR, run.seq, rank, f"{run.what} failed", run.failure)
                 ended = f"; a later run did not fail (#{later.seq})" if later else ""
                 yield event._replace(text=event.text + ended)

@@ -231,9 +231,8 @@ class Observations(KindVerbs[R]):
         """
         settings = self._vault.config.observation
         with self._sessions.logs.reading(session) as conversation:
-            state = conversation.state
-            places = of_log(self._list_places(folder_of(state.key)), state.log)
-            new = (message.tokens for message in self._new_messages(conversation))
+            places, end = self._find_observed(conversation.state)
+            new = (message.tokens for message in conversation.messages(end + 1))
             steps: list[Step] = ["observe"] if _reaches(new, or_default(settings, "message_tokens")) else []
         if generator:
             on_messages, on_observations = self._find_uncovered(places)
@@ -245,10 +244,10 @@ class Observations(KindVerbs[R]):
                 steps.append("reflect-meta")
         return tuple(steps)
 
-    def _new_messages(self, conversation: Conversation) -> Iterator[Message]:
-        state = conversation.state
+    def _find_observed(self, state: State) -> tuple[builtins.list[ObservationPlace], int]:
+        """Find what was observed of a log, and the number up to which it was."""
         places = of_log(self._list_places(folder_of(state.key)), state.log)
-        return conversation.messages(reached(state, places) + 1)
+        return places, reached(state, places)
 
     # -- changing -----------------------------------------------------------------------------------------
 

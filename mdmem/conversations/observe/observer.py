@@ -33,7 +33,6 @@ from mdmem.conversations.observe.observations import (
     observation_in,
     of_log,
     or_default,
-    reached,
 )
 from mdmem.conversations.prompt.summarise import EXTRACT, SUMMARY, Summarised, most_told, summarise
 from mdmem.document.document import digest, parse_text
@@ -162,7 +161,8 @@ class SessionObservations(Observations["Applied"]):
     def _count_new(self, session: str) -> WaitingSession:
         needed = or_default(self._vault.config.observation, "message_tokens")
         with self._sessions.logs.reading(session) as conversation:
-            tokens = sum(each.tokens for each in self._new_messages(conversation))
+            _, end = self._find_observed(conversation.state)
+            tokens = sum(each.tokens for each in conversation.messages(end + 1))
             return WaitingSession(conversation.state.key, tokens, needed)
 
     def watch(
@@ -207,8 +207,7 @@ class SessionObservations(Observations["Applied"]):
     def _observe(self, key: str, generator: Generator | None) -> Observation | None:
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
-            places = of_log(self._list_places(folder_of(key)), state.log)
-            end = reached(state, places)
+            places, end = self._find_observed(state)
             messages = _first_messages(conversation.messages(end + 1)) if state.log else []
             behind = conversation.messages(messages[-1].seq + 1) if messages else iter(())
             following = next(iter(behind), None)
@@ -256,8 +255,7 @@ class SessionObservations(Observations["Applied"]):
         with self.held(key):
             with self._sessions.logs.opened(key) as conversation:
                 state = conversation.state
-                places = of_log(self._list_places(folder_of(key)), state.log)
-                end = reached(state, places)
+                places, end = self._find_observed(state)
                 numbers = [message.seq for message in conversation.messages(end + 1, through)]
             if not numbers or (through is not None and numbers[-1] != through):
                 wanted = "no message" if through is None else f"no message {through:,}"
@@ -283,7 +281,7 @@ class SessionObservations(Observations["Applied"]):
     def _settle(self, key: str) -> None:
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
-            end = reached(state, of_log(self._list_places(folder_of(key)), state.log))
+            _, end = self._find_observed(state)
         if end:
             self._advance_log(key, state.log, end)
 

@@ -90,7 +90,10 @@ INLINE = {
     ),
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),
-    "index.view": ("few links lead nowhere", {"git.history", "git.repository"}),
+    "index.view": (
+        "few links lead nowhere",
+        {"git.history", "git.repository", "index.code.workspace"},
+    ),
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
     "review.git": (
         "repositories are seldom set up, and what asks git commits and reverts nothing",
@@ -100,8 +103,9 @@ INLINE = {
     "facade.service": (
         "few vaults ask for conversations to be kept, or for commits, and few hooks find no index",
         {
-            *("index.code.citations", "facade.background", "index.unindexed", "conversations.log.logs"),
+            *("index.code.cited_path", "facade.background", "index.unindexed", "conversations.log.logs"),
             *("review.commits", "review.review", "review.tracked"),
+            *("document.properties", "memory.validity", "vault.template.templates"),
         },
     ),
     "facade.instructions": (
@@ -129,7 +133,12 @@ INLINE = {
     ),
     "conversations.models.program": ("most commands ask no model", {"shutil", "tempfile"}),
     "vault.schema.formats": ("few schemas use these formats", {"ipaddress", "urllib.parse"}),
-    "vault.schema.schemas": ("schemas are checked seldom", {"vault.schema.lint"}),
+    "vault.schema.schemas": (
+        "schemas are checked seldom, and only who fills in a memory asks what fields there are",
+        {"vault.schema.guide", "vault.schema.lint"},
+    ),
+    "facade.background": ("what only starts it captures nothing", {"conversations.log.logs"}),
+    "vault.schema.validator": ("few schemas have `multipleOf`", {"fractions"}),
     "conversations.sessions": (
         "most verbs only add and read",
         {

@@ -16,7 +16,6 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mdmem.conversations.log.logs import capture_refused
 from mdmem.document.document import digest
 from mdmem.errors import LockTimeout, MdmemError, Usage
 from mdmem.vault import files
@@ -98,6 +97,8 @@ def work(memory: ScopedMemory, given: Mapping[str, object], generator: Generator
             memory.index.sync()
             memory.references.stale()  # for which the history is read, and kept
         return
+    from mdmem.conversations.log.logs import capture_refused  # noqa: PLC0415 - what starts this needs none
+
     key = given.get(_KEY)
     if not isinstance(key, str):
         raise Usage(problem=f"{_KEY} names no session", remedy="hooks start this by themselves")

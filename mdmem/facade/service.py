@@ -118,7 +118,10 @@ class Service:
         from mdmem.index.unindexed import FileIndex  # noqa: PLC0415 - few wait for an index
 
         self._memory.index = FileIndex(self._vault, self._memory.scope.layers, self.not_ready)
-        from mdmem.vault.template import rendering  # noqa: F401, PLC0415 - needed next, while ripgrep is at work
+        # Needed next; they are imported while ripgrep is at work.
+        from mdmem.document import properties  # noqa: F401, PLC0415
+        from mdmem.memory import validity  # noqa: F401, PLC0415
+        from mdmem.vault.template import rendering, templates  # noqa: F401, PLC0415
 
     def start_indexing(self) -> None:
         """Let another process make the index current."""
@@ -203,7 +206,7 @@ def _look_at_files(memory: ScopedMemory, before: Seen) -> Seen:
     seen = {mounted.get(path) or os.path.join(root, path): stamp for path, stamp in memories.items()}
     if view is None:
         return before | seen
-    from mdmem.index.code.citations import candidates  # noqa: PLC0415 - start-up
+    from mdmem.index.code.cited_path import candidates  # noqa: PLC0415 - start-up
 
     # Only what a link names depends on the folder that the memory is in.
     for citing, name, in_link in {(path if in_link else "", name, in_link) for path, name, in_link in cited}:

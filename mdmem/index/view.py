@@ -415,9 +415,13 @@ class View:
     @cached_property
     def left_out(self) -> frozenset[str]:
         """What git has and a sparse work tree leaves out, seen from the workspace; none behind the wall."""
-        from mdmem.git.repository import Repository  # noqa: PLC0415 - start-up
+        from mdmem.index.code.workspace import is_versioned  # noqa: PLC0415 - start-up
 
         root, files = self.vault.workspace, frozenset[str]()
+        if not is_versioned(root):
+            return files
+        from mdmem.git.repository import Repository  # noqa: PLC0415 - as above
+
         with suppress(GitFailed):
             if repository := Repository.find(root):
                 from mdmem.git.history import History  # noqa: PLC0415 - few vaults have none

@@ -19,7 +19,6 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
@@ -27,6 +26,7 @@ from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.document.text.regex import regex
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
+from mdmem.index.code.cited_path import candidates, join_path
 from mdmem.index.code.symbols import Symbol
 from mdmem.index.code.workspace import Followed, LineMap, Source, Unread, Workspace, pin_of
 from mdmem.vault.plan import Change, EditPlan
@@ -105,30 +105,6 @@ def namesakes(workspace: Workspace, citation: Citation) -> tuple[str, ...] | Non
     return workspace.named(name)
 
 
-def candidates(citing: str, path: str, *, in_link: bool) -> list[str]:
-    """Return the files that a cited path may name, from the workspace, the likelier first."""
-    return list(_find_candidates(posixpath.dirname(citing), path, in_link))
-
-
-@lru_cache(maxsize=1 << 12)  # the same files are cited again and again
-def _find_candidates(folder: str, path: str, in_link: bool) -> tuple[str, ...]:
-    if not in_link:
-        possible = [_join_path("", path)]
-    elif path.startswith("/"):
-        possible = [_join_path("", path.lstrip("/"))]
-    else:
-        possible = [_join_path(folder, path), _join_path("", path)]
-    return tuple(dict.fromkeys(place for place in possible if place is not None))
-
-
-def _join_path(folder: str, path: str) -> str | None:
-    """`path` as seen from `folder`, from the workspace and in normal form; None when it leaves that."""
-    if path.startswith("/"):
-        return None
-    normal = posixpath.normpath(posixpath.join(folder, path))
-    return None if normal == ".." or normal.startswith("../") else normal
-
-
 def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> str:
     """Return the path that cites the file `new` of the workspace, in the style of `citation`.
 
@@ -142,7 +118,7 @@ def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> 
         return new
     if citation.path.startswith("/"):
         return f"/{new}"
-    if cited != _join_path(folder, citation.path):
+    if cited != join_path(folder, citation.path):
         return new
     path = posixpath.relpath(new, folder or ".")
     return f"./{path}" if citation.path.startswith("./") and not path.startswith("../") else path

@@ -290,7 +290,7 @@ class Workspace:
     @cached_property
     def repository(self) -> Repository | None:
         """The repository that holds the workspace; None without one, or without git."""
-        if not _is_versioned(self.root):
+        if not is_versioned(self.root):
             return None
         from mdmem.git.repository import Repository  # noqa: PLC0415 - as above
 
@@ -525,7 +525,7 @@ def _read_regular_file(file: str) -> bytes | Unread:
     return Unread("it is binary", inside=True) if b"\0" in data else data
 
 
-def _is_versioned(folder: str) -> bool:
+def is_versioned(folder: str) -> bool:
     """Return whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
     return any(os.path.lexists(os.path.join(place, ".git")) for place in (folder, *above(folder)))
 

@@ -11,7 +11,8 @@ from mdmem.document import relink
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.errors import EditRefused, plural
-from mdmem.index.code.citations import candidates, path_of
+from mdmem.index.code.citations import path_of
+from mdmem.index.code.cited_path import candidates
 from mdmem.index.code.workspace import Workspace
 from mdmem.index.links import move
 from mdmem.index.links.dialect import SITE, find_site, list_roots

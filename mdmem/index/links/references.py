@@ -31,10 +31,10 @@ from mdmem.index.code.citations import (
     STATES,
     UNKNOWN,
     Judgement,
-    candidates,
     judge,
     path_of,
 )
+from mdmem.index.code.cited_path import candidates
 from mdmem.index.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.index.code.workspace import Source, Workspace
 from mdmem.index.database import kept_citation, key_of, tag_key

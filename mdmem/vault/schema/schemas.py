@@ -17,11 +17,12 @@ from mdmem.errors import NamedNotFound
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, WORKING, Kind, kind_at
 from mdmem.vault.schema import formats, violation
 from mdmem.vault.schema.catalog import BODY, Catalog
-from mdmem.vault.schema.guide import FieldGuide, describe_item, list_fields
 from mdmem.vault.schema.violation import escape, locate_start, show
 
-if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
+if TYPE_CHECKING:
     from jsonschema.protocols import Validator
+
+    from mdmem.vault.schema.guide import FieldGuide
 
 
 # What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
@@ -75,10 +76,14 @@ class Schemas:
 
     def fields(self, document: Document, path: Sequence[Key] = ()) -> dict[str, FieldGuide]:
         """Return the fields that the schema of a memory names; with `path`, those below a field."""
+        from mdmem.vault.schema.guide import list_fields  # noqa: PLC0415 - start-up
+
         return list_fields(self._catalog, self.choose(document), path)
 
     def items(self, document: Document, path: Sequence[Key]) -> FieldGuide:
         """Return what the schema of a memory says of the items of the list at `path`."""
+        from mdmem.vault.schema.guide import describe_item  # noqa: PLC0415 - start-up
+
         return describe_item(self._catalog, self.choose(document), path)
 
     def follows_own(self, document: Document) -> bool:

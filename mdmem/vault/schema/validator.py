@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from functools import cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -273,6 +272,8 @@ def _is_number(_: Any, value: Any) -> bool:
 
 
 def _check_multiple(_: Any, divisor: float, instance: Any, __: Schema) -> Errors:
+    from fractions import Fraction  # noqa: PLC0415 - few schemas have it
+
     # By the decimals as written: 0.3 is a multiple of 0.1, which it is not for binary floats.
     if _is_number(_, instance):
         number, step = (

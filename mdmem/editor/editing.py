@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,9 +133,7 @@ class Editing:
 
     def frozen(self) -> Editing:
         """Return the same with the texts of now, which later changes do not reach."""
-        copy = object.__new__(Editing)
-        vars(copy).update(vars(self))
-        return copy
+        return copy(self)
 
     # -- what is open --------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import SECRETS, Diagnostic, Span
@@ -119,13 +120,13 @@ class _Fixing:
         plan = edit(self._document, tuple(edits), title)
         return Fix(title, plan, self._found.code, is_preferred=is_preferred)
 
-    def _try(self, title: str, make: Callable[[], TextEdit], *, is_preferred: bool = False) -> Iterator[Fix]:
+    def _try(self, title: str, make: Callable[[], TextEdit]) -> Iterator[Fix]:
         """Yield the fix that rewrites a link, unless its place cannot hold what it is to say."""
         try:
             made = make()
         except MdmemError:
             return
-        yield self._edit(title, [made], is_preferred=is_preferred)
+        yield self._edit(title, [made])
 
     # -- links ---------------------------------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ class _Fixing:
                 names.setdefault(stem_keys(path)[0], []).append(path)
         for name in get_close_matches(wanted, names, _NEAR, _LIKE):
             for path in names[name][:_NEAR]:
-                yield from self._try(f"Link to {path}", lambda path=path: self._retarget(link, path))  # type: ignore[misc]
+                yield from self._try(f"Link to {path}", partial(self._retarget, link, path))
 
     def _retarget(self, link: Link, path: str) -> TextEdit:
         target = spell(self._around, link, path, self._document.path)
@@ -193,10 +194,8 @@ class _Fixing:
         else:
             ways = self._list_near_headings(link, target)
         for way in ways:
-            yield from self._try(
-                f"Link to #{way}",
-                lambda way=way: relink.reanchor(link, self._document.text, way),  # type: ignore[misc]
-            )
+            made = partial(relink.reanchor, link, self._document.text, way)
+            yield from self._try(f"Link to #{way}", made)
         if not link.anchor.startswith(BLOCK_MARK) and not target.is_json:
             edits = _add_block(target, f"## {link.anchor}")
             title = f"Add the heading {link.anchor} to {path}"
@@ -217,7 +216,7 @@ class _Fixing:
 
     def _fix_ambiguous(self, link: Link, meant: Resolution) -> Iterator[Fix]:
         for path in meant.candidates[:_MOST_OFFERED]:
-            yield from self._try(f"Link to {path}", lambda path=path: self._choose(link, path))  # type: ignore[misc]
+            yield from self._try(f"Link to {path}", partial(self._choose, link, path))
 
     def _choose(self, link: Link, path: str) -> TextEdit:
         if is_path(link):

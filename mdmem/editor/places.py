@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -303,11 +302,11 @@ def find_uses(
         document: the memory in which it stands.
         offset: where.
         declaration: also return where it stands itself.
-        is_over: whether nobody wants to know any more; it is asked at each link or tag.
+        is_over: whether nobody wants to know any more; it is asked at each link or tag that is looked at.
     """
     standing = find_standing(document, offset)
     if standing and isinstance(standing.what, Tag):
-        return list(takewhile(lambda _: not is_over(), _find_tagged(around, standing.what.name)))
+        return list(_find_tagged(around, standing.what.name, is_over))
     if standing and isinstance(standing.what, Link):
         meant = resolve_link(around, standing.what, document.path)
         if meant.path is None:
@@ -323,14 +322,14 @@ def find_uses(
         path, mark = document.path, ""
     else:
         return []
-    found = list(takewhile(lambda _: not is_over(), _find_links(around, path, mark)))
+    found = list(_find_links(around, path, mark, is_over))
     if declaration and path.endswith(around.vault.suffixes):
         with suppress(MdmemError):
             found.append(_find_anchor(around, around.read(path), mark)[0])
     return found
 
 
-def _find_links(around: Overlay, path: str, mark: str) -> Iterator[Spot]:
+def _find_links(around: Overlay, path: str, mark: str, is_over: Callable[[], bool]) -> Iterator[Spot]:
     """Yield the links to a memory or an attachment; with an anchor, those to what it names."""
     keys = {*around.keys_of(path), key_of(path)}
     fits = _match_anchor(around, path, mark) if mark else None
@@ -339,6 +338,8 @@ def _find_links(around: Overlay, path: str, mark: str) -> Iterator[Spot]:
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
             document = around.read(source)
             for link in document.links:
+                if is_over():
+                    return
                 if not has_key(link, keys) if link.target else not mark:
                     continue
                 if fits and not fits(link.anchor):
@@ -361,13 +362,15 @@ def _match_anchor(around: Overlay, path: str, mark: str) -> Callable[[str], bool
     return fits
 
 
-def _find_tagged(around: Overlay, name: str) -> Iterator[Spot]:
+def _find_tagged(around: Overlay, name: str, is_over: Callable[[], bool] = bool) -> Iterator[Spot]:
     """Yield where a tag stands, and those below it."""
     wanted = tag_key(name)
     for path in around.tagged(name):
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
             document = around.read(path)
             for tag in document.tags:
+                if is_over():
+                    return
                 if f"{tag_key(tag.name)}/".startswith(f"{wanted}/"):
                     yield spot_in(around, document, tag.span)
 

@@ -617,3 +617,18 @@ def test_a_search_for_uses_that_nobody_waits_for_ends_at_once(
     assert len(editing.uses(goal, 2)) >= 20
     assert len(editing.uses(goal, 2, is_over=is_over)) == 3
     assert len(asked) == 4
+
+
+def test_a_search_for_uses_that_finds_none_ends_at_once_as_well(root: Path, editing: Editing) -> None:
+    put(root, "b.md", "## Nobody links here\n")
+    for number in range(20):
+        put(root, f"{number}.md", "[[b]]\n")
+    asked: list[bool] = []
+
+    def is_over() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    assert editing.uses("b.md", 2) == []
+    assert editing.uses("b.md", 2, is_over=is_over) == []
+    assert len(asked) == 4

@@ -533,12 +533,20 @@ class _Composer:
         unused = 0
         for draft in drafts:
             unused += allotted[draft.place.name]
-            # Rules come before preferences: they may use the share of these as well.
+            # Rules come before preferences: they may use the share of these as well, and what is needed for
+            # those that are left out is kept for the end of the text.
             lent = allotted.get(PREFERENCE.part, 0) if draft.place.name == RULE.part else 0
+            if draft.place.name == PREFERENCE.part:
+                unused -= min(unused, self._missing_cost(RULE.part))
             self._fill_part(draft, unused + lent)
             used = max(0, draft.tokens - unused)
             allotted[PREFERENCE.part] = allotted.get(PREFERENCE.part, 0) - used
             unused += used - draft.tokens
+
+    def _missing_cost(self, part: str) -> int:
+        """Return what the excerpts of a part cost that nothing is given of yet."""
+        draft = next(draft for draft in self._drafts if draft.place.name == part)
+        return sum(cost for number, cost in enumerate(draft.costs) if number not in draft.kept)
 
     def _append_rest(self, rest: int) -> bool:
         """Append what fits into the tokens that are left, behind all parts, which stay as they are."""
@@ -565,11 +573,11 @@ class _Composer:
             if cost <= left:
                 draft.kept[number] = excerpt
                 draft.tokens += cost
-            elif cost > room and left >= _LEAST_CUT:
-                parted = cut_excerpt(excerpt, lambda kept: self._cost_of(kept) <= room - draft.tokens)
-                if parted:
-                    draft.kept[number], draft.remainders[number] = parted
-                    draft.tokens += self._cost_of(parted.kept)
+                continue
+            is_cut = cost > room and left >= _LEAST_CUT
+            if is_cut and (parted := cut_excerpt(excerpt, left, self._cost_of)):
+                draft.kept[number], draft.remainders[number] = parted
+                draft.tokens += self._cost_of(parted.kept)
 
     def _is_given_elsewhere(self, draft: _PartDraft, excerpt: Excerpt) -> bool:
         """Return whether it was found, and other parts give all of its lines but blank ones."""

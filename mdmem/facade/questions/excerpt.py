@@ -111,12 +111,13 @@ class Cut(NamedTuple):
     rest: Excerpt
 
 
-def cut_excerpt(excerpt: Excerpt, fits: Callable[[Excerpt], bool]) -> Cut | None:
-    """Return the beginning of an excerpt that fits, cut before a blank line where one is near.
+def cut_excerpt(excerpt: Excerpt, most: int, cost_of: Callable[[Excerpt], int]) -> Cut | None:
+    """Return the longest beginning of an excerpt that fits, cut before a blank line where one is near.
 
     Args:
         excerpt: lines of a memory.
-        fits: whether an excerpt fits; of a shorter one it holds where it holds of a longer one.
+        most: what the beginning may cost.
+        cost_of: returns what an excerpt costs; a longer one never costs less.
 
     Returns:
         None where not even its first line fits, or it is not lines of its memory.
@@ -127,7 +128,8 @@ def cut_excerpt(excerpt: Excerpt, fits: Callable[[Excerpt], bool]) -> Cut | None
     low, high = 0, len(lines) - 1
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(_split_excerpt(excerpt, lines, middle).kept) else (low, middle - 1)
+        fits = cost_of(_split_excerpt(excerpt, lines, middle).kept) <= most
+        low, high = (middle, high) if fits else (low, middle - 1)
     if not low:
         return None
     for count in range(low, low // 2, -1):
@@ -232,16 +234,17 @@ def quote_hits(
 ) -> list[str]:
     """Return what `excerpt_hits` gives, in fences, as much as fits into a budget of estimated tokens."""
     kept: list[Excerpt] = []
-
-    def fits(excerpt: Excerpt) -> bool:
-        return sum(estimate(each.block) for each in (*kept, excerpt)) <= budget
-
     for excerpt in excerpt_hits(memory, hits, excluded):
-        if fits(excerpt):
+        left = budget - sum(map(_estimate_block, kept))
+        if _estimate_block(excerpt) <= left:
             kept.append(excerpt)
-        elif parted := cut_excerpt(excerpt, fits):
+        elif parted := cut_excerpt(excerpt, left, _estimate_block):
             kept.append(parted.kept)
     return join_blocks(kept)
+
+
+def _estimate_block(excerpt: Excerpt) -> int:
+    return estimate(excerpt.block)
 
 
 def _read_memory(memory: ScopedMemory, path: str) -> Document | None:

@@ -366,6 +366,18 @@ def test_rules_come_before_preferences(tmp_path: Path) -> None:
     assert not [each for each in left(found) if each.startswith("rules/")]
 
 
+def test_no_preference_takes_what_another_part_leaves_from_a_rule(tmp_path: Path) -> None:
+    files = {f"rules/r{n}.md": note(f"{'word ' * 60}\n") for n in range(8)}
+    preferences = {f"preferences/ui/p{n}.md": note("why " * 20, value="x") for n in range(30)}
+    memory = vault(tmp_path, files | preferences | {"AGENTS.md": "# A\n\nShort.\n"})
+    for budget in (500, 700, 900, 1_100):
+        found = made(memory, budget=budget)
+        given = sum(part.tokens for part in found.parts if part.name == "preferences")
+        missing = [each.tokens for each in found.left_out if each.part == "rules"]
+        assert not missing or given < min(missing), budget
+    assert places(found)["preferences"]
+
+
 @pytest.mark.parametrize("budget", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233])
 def test_a_tiny_budget_is_kept_and_the_text_says_that_something_is_left_out(
     tmp_path: Path, budget: int

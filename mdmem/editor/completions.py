@@ -62,8 +62,6 @@ class Completion(NamedTuple):
     """Something that can stand there.
 
     Attributes:
-        label: what is shown, in one line.
-        detail: what is shown beside it.
         kind: "memory", "heading", "block", "tag", "key", "value" or "file".
         edit: what to write; its span covers what was typed so far.
         filter: what the editor compares with what was typed.
@@ -91,14 +89,7 @@ _NONE = Completions((), 0)
 
 
 def complete(around: Overlay, document: Document, offset: int, limit: int) -> Completions:
-    """Return what can stand at an offset.
-
-    Args:
-        around: the memories.
-        document: the memory.
-        offset: where somebody types.
-        limit: how many to return at most.
-    """
+    """Return what can stand at an offset."""
     text = document.text
     offset = max(0, min(offset, len(text)))
     start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1

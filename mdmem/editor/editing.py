@@ -113,9 +113,6 @@ class Editing:
 
     `open`, `close` and `saved` are called by one thread, in the order of what happens; questions by any. A
     text that cannot be a memory has no answers, and one finding that says why.
-
-    Attributes:
-        memory: the memories on disk.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -138,11 +135,7 @@ class Editing:
     # -- what is open --------------------------------------------------------------------------------------
 
     def open(self, path: str, text: str) -> None:
-        """Take a text that was opened, or has changed: all that stands in the editor now.
-
-        Raises:
-            PathRefused: no memory can have this path.
-        """
+        """Take a text that was opened, or has changed: all that stands in the editor now."""
         opened = Opened(check_memory(path), text, self._vault.config.limits, self._vault.is_data)
         before, merged = self._buffers.get(path), tuple(self._merged.get(path, ()))
         if before is None:
@@ -423,7 +416,6 @@ class Editing:
 
         Raises:
             EditRefused: nothing there has a name, or it cannot have this one.
-            As `Verbs.mv` and `Verbs.rename_heading`.
         """
         around = self.around()
         return places.plan_rename(around, around.read(path), offset, new)
@@ -441,7 +433,6 @@ class Editing:
 
         Raises:
             EditRefused: a memory would leave the namespace, or is one that is mounted from elsewhere.
-            As `mdmem.index.links.move.move`.
         """
         for file in moves:
             if (path := self.path(file)) and self.file(path) == file and not self._is_inside(file):

@@ -45,8 +45,6 @@ class Fix(NamedTuple):
     """Something that can be done.
 
     Attributes:
-        title: what, in one line.
-        plan: how.
         code: of the finding that it ends; empty for what is no finding.
         kind: "quickfix" or "refactor.extract".
         is_preferred: whether it is the one to take where nobody is asked.
@@ -69,11 +67,7 @@ def list_fixes(
     """Yield what can be done about the findings that meet a span, and with what is selected by it.
 
     Args:
-        around: the memories.
-        document: the memory.
-        span: where the cursor stands, or what is selected.
         shown: of which findings something is asked as well.
-        findings: all findings of the memory.
     """
     near = [
         found

@@ -27,7 +27,6 @@ class Opened:
     """A text that is open in an editor, parsed when that is needed.
 
     Attributes:
-        text: all of it.
         refused: why it cannot be a memory; None where it can.
     """
 
@@ -64,8 +63,6 @@ class MemoryOutline(NamedTuple):
 
     Attributes:
         hash: of its bytes; empty for one that is open.
-        title: its title.
-        names: what links may call it.
         called: all that somebody may call it, the name of its file first, casefolded: one a line, and a line
             end in front and behind.
     """
@@ -86,11 +83,9 @@ class MemoryOutline(NamedTuple):
 
 
 class Memories:
-    """What the index says of all memories of a namespace, kept while it stays the same; for several threads.
+    """What the index says of all memories of a namespace, kept while it stays the same.
 
-    Attributes:
-        outlines: the memories by path.
-        by_name: the paths of the memories that have a name.
+    Several threads may use one.
     """
 
     def __init__(self) -> None:
@@ -251,11 +246,7 @@ class Overlay(View):
         return {place for path in self.opened for place in accumulate(path.split("/"), "{}/{}".format)}
 
     def read(self, path: str, *, unreadable: bool = False) -> Document:
-        """Return the memory at `path`, as it is in the editor or on disk; see `Vault.read`.
-
-        Raises:
-            DocumentRefused: what stands in the editor cannot be a memory.
-        """
+        """Return the memory at `path`, as it is in the editor or on disk; see `Vault.read`."""
         opened = self.opened.get(path)
         if opened is None:
             return super().read(path, unreadable=unreadable)

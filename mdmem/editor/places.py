@@ -54,7 +54,6 @@ class Spot(NamedTuple):
     """A place in a file.
 
     Attributes:
-        file: its absolute path.
         path: the memory that it is; empty for any other file.
         span: the place, in the text of `lines`.
         lines: the line table of its text; None where there is none, as of an image.
@@ -72,7 +71,6 @@ class Element(NamedTuple):
     Attributes:
         kind: "link", "anchor", "citation", "tag", "heading", "block", "id", "key" or "value".
         span: what of it has a name: the target of a link, its anchor, a title.
-        name: that name, as it is written there.
         what: all of it; of what stands in the frontmatter, None.
     """
 
@@ -88,7 +86,6 @@ class Goal(NamedTuple):
     Attributes:
         spot: what to go to: a title, a block, the lines of code, or a file as a whole.
         whole: all that is meant: the section, with what stands below its title.
-        origin: what leads there.
     """
 
     spot: Spot
@@ -139,11 +136,7 @@ class NamedPlaces(NamedTuple):
 
 
 def find_standing(document: Document, offset: int) -> Element | None:
-    """Return what stands at an offset, or ends there; None for mere text.
-
-    Raises:
-        DocumentRefused: the memory passes a limit.
-    """
+    """Return what stands at an offset, or ends there; None for mere text."""
     found = (standing for reach, standing in _list_standings(document) if _is_at(reach, offset))
     standing = next(found, None) or _find_field(document, offset)
     if standing is None or not isinstance(standing.what, Link):
@@ -298,9 +291,6 @@ def find_uses(
     In the frontmatter, and where the memory has no heading yet, that is the memory itself.
 
     Args:
-        around: the memories.
-        document: the memory in which it stands.
-        offset: where.
         declaration: also return where it stands itself.
         is_over: whether nobody wants to know any more; it is asked at each link or tag that is looked at.
     """
@@ -526,9 +516,6 @@ def plan_rename(around: Overlay, document: Document, offset: int, new: str) -> E
     Of a link that is the memory which it leads to, of an anchor the heading or block.
 
     Args:
-        around: the memories.
-        document: the memory in which it stands.
-        offset: where.
         new: the new name; of a memory its file's, with its suffix or without, or a path from the namespace.
 
     Raises:
@@ -587,13 +574,8 @@ def plan_moves(around: Overlay, moves: Mapping[str, str]) -> EditPlan:
     The editor moves the files: the plan only has edits. What leaves the namespace, and what comes from
     elsewhere, is not followed.
 
-    Args:
-        around: the memories.
-        moves: absolute paths, old to new.
-
     Raises:
         EditRefused: a memory would leave the namespace, or a wikilink cannot name the new path.
-        AlreadyExists, PathRefused: as `mdmem.index.links.move.move`.
     """
     root, workspace = os.path.join(around.vault.root, around.base).rstrip(os.sep), around.vault.workspace
     left_out: list[str] = []
@@ -616,11 +598,7 @@ def plan_moves(around: Overlay, moves: Mapping[str, str]) -> EditPlan:
 def _list_inside(
     around: Overlay, root: str, moves: Mapping[str, str], left_out: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the old and the new path of each file that moves; what cannot be read is left out.
-
-    Raises:
-        EditRefused: a memory would leave the namespace.
-    """
+    """Yield the old and the new path of each file that moves; what cannot be read is left out."""
     for old, new in moves.items():
         for file in _list_files(old) if is_under(old, root) and old != root else ():
             path, goal = relative(file, root).replace(os.sep, "/"), new + file[len(old) :]

@@ -84,13 +84,11 @@ def work(memory: ScopedMemory, given: Mapping[str, object], generator: Generator
     Nothing is done where another process does it.
 
     Args:
-        memory: of the scope.
         given: what `start` or `start_indexing` has handed on.
         generator: asks the model of the user's own config; without one, rules decide.
 
     Raises:
         Usage: no session is named.
-        As `Memory.observe` and `Capture.run`.
     """
     if given.get(_INDEXES):
         with contextlib.suppress(LockTimeout), _hold_indexing(memory):

@@ -40,7 +40,6 @@ class WorkspaceProject(Project["Applied"]):
             NeedsFolder: the vault is in a database.
             Usage: there is no such tool, or a user, project or resource is bound: the files are everyone's.
             Conflict: another program wrote in between.
-            MdmemError: as `Vault.apply`, where a memory changes.
         """
         from mdmem.hosts.sync import sync  # noqa: PLC0415 - start-up
 
@@ -73,12 +72,8 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool, 
     Nothing is written yet.
 
     Args:
-        host: a key of `mdmem.hosts.hosts.HOSTS`.
-        root: the vault's folder.
         scope: whose memory is served; what everyone shares, where nothing is bound: without a scope, an agent
             would be served the memories of every user.
-        program: the command that starts mdmem.
-        project: whether it goes into the settings of the project rather than those of the user.
         actor: who makes the changes; without one, each client of the server, and the host of the hooks.
 
     Raises:

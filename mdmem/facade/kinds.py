@@ -240,7 +240,6 @@ class Kinds(Verbs[R], Generic[R]):
 
         Raises:
             Usage: there is no such kind, or it does not take what is given.
-            MdmemError: as the verb of the kind.
         """
         row = _find_kind(self._vault, kind)
         like = row if row.name in _NAMES else NOTE

@@ -514,11 +514,7 @@ def init_store(url: str, *, dims: int = 0) -> bool:
 
 
 def sweep_store(url: str, *, dry_run: bool = False) -> SweptVault:
-    """Remove what `[trash]` in the config no longer keeps of the past of a vault in a database.
-
-    Raises:
-        As `init_store`; DatabaseFailed also where the user may not remove it.
-    """
+    """Remove what `[trash]` in the config no longer keeps of the past of a vault in a database."""
     store = _open_database(url)
     from mdmem.vault.postgres_upkeep import sweep  # noqa: PLC0415 - an extra
 
@@ -531,7 +527,6 @@ def copy_store(source: StrPath, target: StrPath, *, dry_run: bool = False) -> Co
 
     Raises:
         VaultNotFound: there is no vault to copy, or none in the database.
-        As `mdmem.vault.transfer.copy`, and `open`.
     """
     url = name_url(source)
     store = _open_database(url) if url else LocalStore(find(source))
@@ -546,11 +541,7 @@ def copy_store(source: StrPath, target: StrPath, *, dry_run: bool = False) -> Co
 
 
 def put_store(url: str, folder: StrPath, *, dry_run: bool = False) -> tuple[FileChange, ...]:
-    """Give a vault in a database the config, schemas and templates of the vault in a folder.
-
-    Raises:
-        As `mdmem.vault.postgres_upkeep.put`, and `init_store`.
-    """
+    """Give a vault in a database the config, schemas and templates of the vault in a folder."""
     store = _open_database(url)
     from mdmem.vault.postgres_upkeep import put  # noqa: PLC0415 - an extra
 
@@ -559,11 +550,7 @@ def put_store(url: str, folder: StrPath, *, dry_run: bool = False) -> tuple[File
 
 
 def check_store(url: str) -> list[Diagnostic]:
-    """List what is wrong with a vault in a database, and put this machine's copy of it right.
-
-    Raises:
-        As `init_store`.
-    """
+    """List what is wrong with a vault in a database, and put this machine's copy of it right."""
     store = _open_database(url)
     from mdmem.vault.postgres_upkeep import check  # noqa: PLC0415 - an extra
 
@@ -572,11 +559,7 @@ def check_store(url: str) -> list[Diagnostic]:
 
 
 def erase_store(url: str, path: StrPath, *, dry_run: bool = False) -> ErasedMemory:
-    """Remove for good what a vault in a database holds and held of a memory, a session or a folder.
-
-    Raises:
-        As `mdmem.vault.postgres_upkeep.erase`, and `init_store`.
-    """
+    """Remove for good what a vault in a database holds and held of a memory, a session or a folder."""
     store = _open_database(url)
     from mdmem.vault.postgres_upkeep import erase  # noqa: PLC0415 - an extra
 

@@ -100,7 +100,6 @@ class PathReader:
     """Reads paths as people and agents write them.
 
     Args:
-        memory: whose paths.
         tell: is told what a path is taken for, where it may mean something else as well.
         here: the folder that relative paths begin at; the current one without.
     """
@@ -118,7 +117,6 @@ class PathReader:
         Args:
             text: as it was typed, with the suffix of a memory or without. A read also takes the only one of
                 that name elsewhere in the namespace.
-            role: what it may name.
 
         Raises:
             PathRefused: it is to be changed, and may mean two; or it leads out of the namespace.

@@ -496,7 +496,6 @@ class ScopedMemory(Kinds["Applied"]):
         Raises:
             MemoryNotFound: a path names nothing.
             Usage: an argument that cannot mean anything; or paths and a folder.
-            MdmemError: as `mdmem.index.grep.grep`.
         """
         paths, within = path_texts(paths), place_text(within)
         if self.names_shared([within, *paths]):

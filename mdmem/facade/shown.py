@@ -20,11 +20,7 @@ def exact_name(shown: str) -> str:
 
 
 class ShownText:
-    """A text with what cannot be seen spelled out, lines that end in line feeds, and no byte-order mark.
-
-    Attributes:
-        text: as it is shown.
-    """
+    """A text with what cannot be seen spelled out, lines that end in line feeds, and no byte-order mark."""
 
     def __init__(self, exact: str) -> None:
         self._mark = BOM if exact.startswith(BOM) else ""

@@ -148,7 +148,6 @@ def find_read_by_host(host: str, folder: str, source: SourceFiles) -> frozenset[
     Args:
         host: `claude`, `codex`, `copilot-cli`, `cursor`, `vscode`, or any other.
         folder: where it starts, an absolute path or one below the workspace.
-        source: reads the files.
     """
     folder = os.path.normpath(os.path.join(source.workspace, folder))
     if host not in _READERS or not is_under(folder, source.workspace):

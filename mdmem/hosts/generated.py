@@ -68,9 +68,6 @@ def list_wanted(
     its own for tools that know such rules, and for the others a line in AGENTS.md that says when to read it.
 
     Args:
-        tools: their names.
-        rules: the rules that are enabled, in order.
-        memory: the project memory; None where there is none.
         copied: where the project memory is when that is not AGENTS.md itself, as the workspace names it.
 
     Raises:
@@ -194,7 +191,6 @@ def compare(path: str, text: str | None, wanted: Wanted | None) -> Difference | 
     """Compare a file with what is wanted; None when it is so. Outside of block and header no byte changes.
 
     Args:
-        path: the file.
         text: what it holds; None where there is none.
         wanted: what its block should hold; None for no block.
     """

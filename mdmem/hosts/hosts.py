@@ -43,7 +43,6 @@ class Files(NamedTuple):
     """Where a host keeps its settings, for a user or in a project.
 
     Attributes:
-        servers: the file with the MCP servers.
         hooks: the file with the hooks; empty for a host without.
         folder: what stands for the project's folder in `servers`; empty where nothing does.
         finds_vault: whether its programs start in the folder of the session, and find a vault above that.
@@ -67,7 +66,6 @@ class Host(NamedTuple):
         outputs: those of its tools whose outputs may be long; empty where they are not kept.
         events: its events for which it takes what a hook says, and what `mdmem hook` calls them.
         handler: what a hook has beside its command; `timeout` in its own unit.
-        command: the name of the command in a hook.
         is_flat: whether hooks stand in the list of an event themselves, in a file with a version.
         joins: whether the command of a server and its arguments are one list.
         steps: what is left for a person to do, in words.
@@ -180,8 +178,6 @@ class ServerBinding(NamedTuple):
     """What an entry is bound to.
 
     Attributes:
-        program: the command that starts mdmem.
-        vault: the absolute path of the vault.
         options: further options of the program: whose memory.
         project: the absolute path of the project's folder; None for a user's settings.
         keeps_outputs: whether a hook behind each tool keeps its output.
@@ -274,12 +270,7 @@ def _shown_path(path: str) -> str:
 
 
 def install(name: str, binding: ServerBinding) -> Setup:
-    """Compute what puts mdmem into a host.
-
-    Raises:
-        Usage: the host has no such settings.
-        ExtraMissing: the server cannot run.
-    """
+    """Compute what puts mdmem into a host."""
     if find_spec("mcp") is None:
         raise ExtraMissing(extra="mcp", package="mcp")
     files = _locate_files(name, binding.project)

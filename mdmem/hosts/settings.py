@@ -63,7 +63,6 @@ class SettingsChange(NamedTuple):
     """A change of one settings file.
 
     Attributes:
-        path: the file, as the host names it.
         project: the folder of the project that it belongs to; None for a file of the user.
         before, after: its text; None where there is no file. Both are equal where nothing is to be done.
         by_hand: why it is left as it is, and what people have to change in it; else empty.
@@ -80,8 +79,6 @@ def install(path: str, additions: Sequence[Addition], project: str | None = None
     """Compute the change that puts additions into a settings file, instead of what stands there of ours.
 
     Args:
-        path: the file.
-        additions: what it is to hold.
         project: the folder of the project that it belongs to, in which no link is followed: it may be a
             stranger's. Without one it is the user's own, who may have made it a link.
 
@@ -203,11 +200,7 @@ def _is_present(values: Any, addition: Addition) -> bool:
 
 
 def find_entries(path: str, project: str | None) -> list[tuple[KeyPath, Any]]:
-    """List our entries in a settings file, each with the keys that lead to it.
-
-    Raises:
-        MdmemError: it cannot be read.
-    """
+    """List our entries in a settings file, each with the keys that lead to it."""
     text = _read_text(path, project) or ""
     try:
         values = tomllib.loads(text) if path.endswith(".toml") else _read_values(path, text)

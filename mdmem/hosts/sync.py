@@ -140,7 +140,6 @@ def write(vault: Vault, difference: Difference) -> None:
 
     Raises:
         Conflict: the file has changed since it was compared.
-        PathRefused, LockTimeout, FileBusy, StorageFailed: it cannot be written.
     """
     path = difference.path
     if _is_memory(vault, path):

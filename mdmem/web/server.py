@@ -196,13 +196,7 @@ class PageApp:
 
 
 def serve_page(memory: Memory, say: Callable[[str], None], *, opens: bool = False) -> None:
-    """Serve the page of some memories on a free port until a signal ends it.
-
-    Args:
-        memory: the memories.
-        say: prints the address.
-        opens: also show it in the browser of the user.
-    """
+    """Serve the page of some memories on a free port until a signal ends it."""
     _ = memory.index  # made once, before threads ask for it
     app = PageApp(memory, token := secrets.token_urlsafe(32))
     with listen(0) as listening, tempfile.NamedTemporaryFile("w", prefix="mdmem-", suffix=".html") as page:

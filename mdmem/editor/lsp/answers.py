@@ -38,14 +38,7 @@ _COMPLETION_KINDS = {
 
 
 class Answers:
-    """Makes values of the protocol, as one client takes them.
-
-    Args:
-        client: what it can do.
-
-    Attributes:
-        edits: makes edits for it.
-    """
+    """Makes values of the protocol, as one client takes them."""
 
     def __init__(self, client: types.ClientCapabilities) -> None:
         self.edits = WorkspaceEdits(client)

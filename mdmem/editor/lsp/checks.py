@@ -40,11 +40,6 @@ class Checks:
 
     A change is checked at once after a rest, and else when there is one. At most one check of a document is
     waiting; what is told of it never goes back to an older version, and is told once.
-
-    Args:
-        documents: what is open.
-        publish: tells the client.
-        has_related: whether the client shows related places.
     """
 
     def __init__(self, documents: Documents, publish: Publish, *, has_related: bool) -> None:

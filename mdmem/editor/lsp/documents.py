@@ -37,7 +37,6 @@ class Asked(NamedTuple):
         path: the memory; empty as well.
         editing: the memories with the open texts of then.
         opened: what was open, by the file.
-        documents: what is open now.
     """
 
     uri: str
@@ -84,7 +83,6 @@ class Documents:
     """What is open; it is changed by one thread, and asked by any.
 
     Attributes:
-        vaults: in which they are looked for.
         encoding: of positions, as it was agreed on.
         opened: what is open, by the file; it is replaced when anything changes.
     """
@@ -97,11 +95,7 @@ class Documents:
         self._lock = Lock()
 
     def open(self, uri: str, version: int, text: str) -> OpenDocument | None:
-        """Take a document that was opened; None for one that is no memory.
-
-        Raises:
-            MdmemError: its vault cannot be asked.
-        """
+        """Take a document that was opened; None for one that is no memory."""
         named = file_of(uri)
         found = self.vaults.find(named) if named else None
         if named is None or found is None:
@@ -162,11 +156,7 @@ class Documents:
             return Asked("", "", vault.editing.frozen(), self.opened, self)
 
     def asked(self, uri: str) -> Asked | None:
-        """Return what a question about a document is about, as it is now; None for one that is no memory.
-
-        Raises:
-            MdmemError: its vault cannot be asked.
-        """
+        """Return what a question about a document is about, as it is now; None for one that is no memory."""
         document = self.find(uri)
         if document:
             vault, path = document.vault, document.path

@@ -25,11 +25,7 @@ def convert_edits(text: TextPositions, edits: Iterable[TextEdit]) -> list[types.
 
 
 class WorkspaceEdits:
-    """Makes edits of a workspace for one client.
-
-    Args:
-        client: what the client can do.
-    """
+    """Makes edits of a workspace for one client."""
 
     def __init__(self, client: types.ClientCapabilities) -> None:
         edits = client.workspace.workspace_edit if client.workspace else None

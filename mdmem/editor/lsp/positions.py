@@ -49,8 +49,6 @@ class TextPositions(NamedTuple):
     """Offsets in a text, in code points, as positions of one encoding, and back.
 
     Attributes:
-        lines: of the text.
-        encoding: of the positions.
         is_open: whether the text is that of the editor. If not, it has read the text without its
             byte-order mark.
     """

@@ -132,12 +132,7 @@ def _as_answer(error: MdmemError) -> JsonRpcException:
 
 
 class _ShownProgress:
-    """How far the first look at a vault is, as the client shows it, once it has agreed to.
-
-    Args:
-        protocol: to the client.
-        is_shown: whether the client can show it.
-    """
+    """How far the first look at a vault is, as the client shows it, once it has agreed to."""
 
     def __init__(self, protocol: LanguageServerProtocol, *, is_shown: bool) -> None:
         self._protocol = protocol
@@ -177,8 +172,6 @@ class MemoryLanguageServer(LanguageServer):
 
     Args:
         vault: the only vault that is served; None for those around the files that are opened.
-        scope: whose memories.
-        actor: who changes them.
     """
 
     protocol: _Protocol

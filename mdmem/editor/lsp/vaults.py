@@ -62,8 +62,6 @@ class Vaults:
 
     Args:
         vault: the only one that is served; None to look upward from each file.
-        scope: whose memories they are.
-        actor: who changes them.
         concerned: is told, by a thread of each vault, which open memories are to be checked again.
         progress: returns what is told how far the first look at a vault is.
     """
@@ -91,9 +89,6 @@ class Vaults:
         """Return the vault of a memory, and its path there; None for a file that is no memory.
 
         That is the nearest vault, or another one that mounts the file.
-
-        Raises:
-            MdmemError: the vault around it cannot be asked.
         """
         nearest = self.around(file)
         for vault in dict.fromkeys(filter(None, (nearest, *self.served))):
@@ -106,11 +101,7 @@ class Vaults:
         return None
 
     def around(self, file: str) -> ServedVault | None:
-        """Return the vault that a file, or a folder's content, belongs to; None without one.
-
-        Raises:
-            MdmemError: it cannot be opened.
-        """
+        """Return the vault that a file, or a folder's content, belongs to; None without one."""
         root = self._only or vault_around(file)
         return self._serve(root) if root else None
 
@@ -122,11 +113,7 @@ class Vaults:
         ]
 
     def add_folder(self, folder: str) -> None:
-        """Serve the vault of a folder that the editor shows, whose files have names as it writes them.
-
-        Raises:
-            MdmemError: it cannot be opened.
-        """
+        """Serve the vault of a folder that the editor shows, whose files have names as it writes them."""
         self._spelled[os.path.realpath(folder)] = folder
         self.around(os.path.join(folder, os.curdir))
 

@@ -48,12 +48,7 @@ _HELD = ("rule:/globs", "rule:/enabled")
 
 
 class Check:
-    """One run of checks over the memories of a vault on disk.
-
-    Args:
-        vault: which memories.
-        view: returns what the index knows, once it is current.
-    """
+    """One run of checks over the memories of a vault on disk."""
 
     def __init__(self, vault: Vault, view: Callable[[], View]) -> None:
         self._vault = vault
@@ -64,10 +59,6 @@ class Check:
 
     def run(self, paths: Sequence[str], *, links: bool) -> list[Diagnostic]:
         """Return what is wrong with memories and folders, by path and place; with all without any.
-
-        Args:
-            paths: memories and folders.
-            links: whether to look at what they point at.
 
         Raises:
             MemoryNotFound: a path names nothing.
@@ -168,9 +159,6 @@ def check_document(vault: Vault, document: Document) -> list[Diagnostic]:
 
     Of a guest that names no schema or type of the vault's own all is a note, but secrets, and where and
     whether a rule applies: an agent keeps to that.
-
-    Raises:
-        DocumentRefused: it passes a limit.
     """
     findings = vault.check(document)
     if not (vault.is_data(document) or document.fields.keys().isdisjoint(("tier", "valid_to"))):

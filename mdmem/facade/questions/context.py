@@ -147,14 +147,8 @@ def context(
     """Return the context of a memory; see `Memory.context`.
 
     Args:
-        memory: whose.
-        query, files, thread, budget, estimated: as `Memory.context` takes them.
-        now: the moment at which it is made; the present one without.
         excluded: files that whoever is told this reads by himself, as absolute paths without links.
         session: whose observations to give; without it, those of the session of the thread's name.
-
-    Raises:
-        As `Memory.context`.
     """
     if budget < 1:
         raise Usage(problem=f"a budget is 1 token or more, not {budget}", remedy="leave it out for 4,000")
@@ -176,7 +170,6 @@ class _Gathered:
     """What there is for a part of a context.
 
     Attributes:
-        excerpts: in the order in which they are given.
         unread: what could not be read: place, and reason.
         further: how many more passages fit the query than were looked at.
     """
@@ -187,13 +180,7 @@ class _Gathered:
 
 
 class _Sources:
-    """Gathers the parts of a context, each from the layers of the vault that speak to the memory's scope.
-
-    Args:
-        memory: whose.
-        now: the moment at which memories expire and preferences have faded.
-        excluded: files that are left out; see `context`.
-    """
+    """Gathers the parts of a context, each from the layers of the vault that speak to the memory's scope."""
 
     def __init__(self, memory: ScopedMemory, now: datetime, excluded: Collection[str] = ()) -> None:
         self._memory = memory
@@ -419,9 +406,6 @@ class _PartDraft:
     """A part while it is filled.
 
     Attributes:
-        place: its place in the context.
-        there: what there is for it.
-        costs: tokens of each excerpt of that.
         kept: the excerpts that are in, by their number.
         remainders: what follows those that were cut.
         tokens: what is in costs.
@@ -448,15 +432,7 @@ class _PartDraft:
 
 
 class _Composer:
-    """Puts together a context of what was gathered.
-
-    Args:
-        places: the parts that there may be.
-        gathered: what there is for each.
-        count: counts tokens.
-        budget: the most tokens of the text.
-        render: renders the template with the variables `parts` and `left_out`.
-    """
+    """Puts together a context of what was gathered."""
 
     def __init__(
         self,

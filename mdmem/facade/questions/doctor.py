@@ -75,8 +75,6 @@ def examine(
     """Repair what a crash left; then look at config, mounts, names, schemas, programs, index and links.
 
     Args:
-        vault: the vault.
-        view: returns what the index knows of it.
         fixed: what was fixed before, or the plan of it.
         others: the files that were fixed, or would be, and are no memories.
     """

@@ -38,7 +38,6 @@ class Excerpt:
     """A stretch of a memory, which is given whole or not at all.
 
     Attributes:
-        path: the memory.
         first, last: its lines, 1-based, both included; of an excerpt that is not lines of its memory, both 0.
         text: what stands there, or what it says.
         day: `YYYY-MM-DD`; empty where it is not known.
@@ -115,8 +114,6 @@ def cut_excerpt(excerpt: Excerpt, most: int, cost_of: Callable[[Excerpt], int]) 
     """Return the longest beginning of an excerpt that fits, cut before a blank line where one is near.
 
     Args:
-        excerpt: lines of a memory.
-        most: what the beginning may cost.
         cost_of: returns what an excerpt costs; a longer one never costs less.
 
     Returns:
@@ -149,7 +146,6 @@ class ExcerptSource:
     """A memory that excerpts are taken from.
 
     Args:
-        document: the memory.
         shown: what its path is called; its own path without.
         without: a stretch of it that is left out, because it is given elsewhere.
     """
@@ -205,13 +201,7 @@ def real_path(vault: Vault, path: str) -> str:
 
 
 def excerpt_hits(memory: ScopedMemory, hits: Sequence[Hit], excluded: Collection[str] = ()) -> list[Excerpt]:
-    """Return the passages of hits, in their order; instead of fields, what the memory says first.
-
-    Args:
-        memory: whose.
-        hits: where they were found.
-        excluded: files that are left out; absolute paths without links.
-    """
+    """Return the passages of hits, in their order; instead of fields, what the memory says first."""
     found: list[Excerpt] = []
     read: dict[str, Document | None] = {}
     for rank, hit in enumerate(hits):

@@ -71,11 +71,7 @@ class _Around(NamedTuple):
 
 
 def read_when(vault: Vault, when: datetime | str) -> Then:
-    """Read what a caller gives: a time, a day, which is its start in UTC, or a revision of git.
-
-    Raises:
-        Usage: it is none of these.
-    """
+    """Read what a caller gives: a time, a day, which is its start in UTC, or a revision of git."""
     if not isinstance(when, str):
         return Then(read_moment(when, when))
     known = moment_of(when)
@@ -99,13 +95,7 @@ def find_states(vault: Vault, then: Then, paths: Collection[str] | None = None) 
     """Find what memories of a namespace said at a moment or in a commit, in the order of their paths.
 
     Args:
-        vault: of the namespace.
-        then: when.
         paths: only these; without, all that are known of.
-
-    Raises:
-        GitFailed: git cannot read the commit.
-
     """
     with Tracked(vault) as tracked:
         if then.commit:
@@ -163,11 +153,7 @@ def find_texts(vault: Vault, moment: datetime, paths: Collection[str]) -> Iterat
 
 
 def _refuse_unkept(vault: Vault, then: Then) -> None:
-    """Refuse a moment that is before all that is kept.
-
-    Raises:
-        Usage: it is, with the earliest that is kept.
-    """
+    """Refuse a moment that is before all that is kept."""
     if then.commit:
         return
     oldest = min(filter(None, (moment_of(entry.time) for entry in vault.history())), default=None)
@@ -237,13 +223,7 @@ def _read_content(
 
 
 def find_state(vault: Vault, path: str, then: Then) -> PastState:
-    """Find what one memory said at a moment or in a commit.
-
-    Raises:
-        MemoryNotFound: nothing is known of such a memory.
-        Usage: the moment is before all that is kept.
-        GitFailed: git cannot read the commit.
-    """
+    """Find what one memory said at a moment or in a commit."""
     _refuse_unkept(vault, then)
     (state,) = find_states(vault, then, [path])
     is_known = then.commit or vault.exists(path) or path in _read_log(vault, then.moment)
@@ -276,16 +256,6 @@ def make_past(vault: Vault, layers: Collection[Vault], then: Then) -> PastCopy:
     """Copy what some layers of a vault said then, or open the copy that there is.
 
     Two copies are kept: the one that was used longest ago goes, unless it is open.
-
-    Args:
-        vault: whose local folder holds the copies.
-        layers: the namespaces to copy.
-        then: the moment or the commit.
-
-    Raises:
-        Usage: it is before all that is kept.
-        StorageFailed: the copy cannot be written.
-        GitFailed: git cannot read the commit.
     """
     parent = vault.disk.own("past")
     names = [then.commit or then.moment.isoformat(), *sorted(layer.namespace for layer in layers)]

@@ -174,12 +174,7 @@ def _tell(problem: str, command: str) -> tuple[str, str]:
 def list_quality(
     memory: ScopedMemory, view: View, paths: Sequence[str], below: float, now: datetime
 ) -> list[MemoryQuality]:
-    """List how good memories are, the worst first; see `Memory.quality`.
-
-    Raises:
-        Usage: `below` is not from 0 to 1.
-        MemoryNotFound: a path names nothing.
-    """
+    """List how good memories are, the worst first; see `Memory.quality`."""
     if not 0 <= below <= 1:
         raise Usage(problem=f"a score is from 0 to 1, not {below:g}")
     survey = _Survey(memory, view, now)

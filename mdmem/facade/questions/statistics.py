@@ -55,12 +55,7 @@ class MemoryStats:
 
 
 def count_memories(view: View, vault: Vault) -> MemoryStats:
-    """Return how much there is in a namespace; each memory is read once.
-
-    Args:
-        view: what the index knows of the namespace, current.
-        vault: the namespace.
-    """
+    """Return how much there is in a namespace; each memory is read once."""
     folders: dict[str, Amount] = {}
     months: dict[str, Amount] = {}
     left_out = len(view.problems())

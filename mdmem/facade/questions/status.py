@@ -64,13 +64,7 @@ class MemoryStatus:
 
 
 def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]) -> MemoryStatus:
-    """Return the status of a namespace. What cannot be asked is told in its `setup`, and is no error.
-
-    Args:
-        memory: of the namespace.
-        service: what looks after it.
-        view: returns what the index knows, once it is current.
-    """
+    """Return the status of a namespace. What cannot be asked is told in its `setup`, and is no error."""
     wrong: list[str] = []
     view = cache(view)
 

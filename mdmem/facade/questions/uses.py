@@ -41,7 +41,6 @@ class Uses:
         """Count that memories were used.
 
         Args:
-            paths: of the memories.
             namespace: that asked, else the scope's own.
             at: in milliseconds since the epoch, else now.
 

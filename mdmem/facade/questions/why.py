@@ -69,11 +69,7 @@ class Why:
 
 
 def explain(memory: ScopedMemory, view: View, path: str, now: datetime | None = None) -> Why:
-    """Explain a memory of a view, which is current.
-
-    Raises:
-        MemoryNotFound: it is not there.
-    """
+    """Explain a memory of a view, which is current."""
     moment = now or utc_now()
     document = memory.vault.read(path)
     fields, path = fields_of(document), document.path

@@ -28,7 +28,6 @@ class _OnVault:
 
     Args:
         memory: what the model sees as `/memories`.
-        cache_control: as the SDK takes it.
     """
 
     def __init__(

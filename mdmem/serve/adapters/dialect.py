@@ -37,7 +37,6 @@ def translate(given: Given, host: str = "") -> dict[str, Any]:
     """Return what a host says in the words of Claude Code, with the host as `host`.
 
     Args:
-        given: what it says.
         host: the host whose settings hold the command; empty when it does not say. What is said tells
             whether another host reads those settings.
     """

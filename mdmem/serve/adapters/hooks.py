@@ -67,16 +67,10 @@ def answer(
     another one when that has not asked for half a minute, or could not be answered.
 
     Args:
-        memory: whose.
         event: `session-start`, `user-prompt`, `post-edit`, `post-tool`, `pre-compact`, `stop`, or
             `background`, which hooks start themselves.
-        given: what the host says.
         host: the host whose settings hold the command; empty when it does not say.
         vault: the vault that the command names; it tells settings of one host apart.
-
-    Raises:
-        Usage: there is no such event.
-        MdmemError: the answer cannot be found.
     """
     if event not in {*_ANSWERS, BACKGROUND}:
         raise Usage(problem=f"there is no event {event!r}", remedy=f"say {', '.join(_ANSWERS)}")

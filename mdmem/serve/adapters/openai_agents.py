@@ -28,8 +28,6 @@ class VaultSession(Session):
     Several processes may run agents on one session. What is taken out stays in its log until a vacuum.
 
     Args:
-        session_id: the key of the session.
-        memory: whose sessions.
         session_settings: as the SDK takes them: `limit` is how many items a run begins with.
     """
 
@@ -52,7 +50,6 @@ class VaultSession(Session):
 
         Raises:
             Usage: one has neither a role nor a type, or holds what JSON cannot.
-            Invalid, LockTimeout, StorageFailed: as `Sessions.extend`.
         """
         # Models that are spoken to by chat completions give all of their messages one id.
         await to_thread(self._sessions.extend, self.session_id, cast("list[Any]", items), by_id=False)

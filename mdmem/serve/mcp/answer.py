@@ -87,8 +87,6 @@ def page_of_lines(
         lines: the lines from the first one that is asked for.
         count: how many lines there are from there on.
         asked: the number of that line, how many are wanted (0: as many as fit), and its first column.
-        budget: tokens.
-        between: what stands between two lines in the answer.
 
     Returns:
         The page as data, and how to go on in words.
@@ -169,12 +167,10 @@ class Bound:
     """What the host has bound; no argument of a tool leaves it.
 
     Attributes:
-        memory: the vault and the namespace.
         thread: the only thread whose session, summary, observations and working memory are there; None: all.
         read_only: whether the tools that change something are left out, and refused.
         budget: about how many tokens an answer may have.
         say: is told warnings and what failed on this machine, where clients are on others and are not.
-        tick: reports the progress of one call.
         notes: what the paths of one call were taken for.
         own: the ids of the changes that this client has made.
     """

@@ -82,7 +82,6 @@ def configure(app: ASGIApp, *, most: int, keep_alive: int = 5) -> Config:
     """Return how an application is served.
 
     Args:
-        app: the application.
         most: connections; requests beyond it are answered with 503.
         keep_alive: seconds that a connection stays open without a request.
     """

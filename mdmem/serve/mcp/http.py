@@ -40,8 +40,6 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
     """Serve clients on a port of this machine until a signal ends it.
 
     Args:
-        memory: the server.
-        port: the port; 0 for a free one.
         say: prints the address, and the token if it was made here.
 
     Raises:

@@ -105,7 +105,6 @@ def write_prompt(bound: Bound, name: str, given: Mapping[str, str], tick: Tick =
     Raises:
         KeyError: there is no such prompt.
         Usage: its argument is missing, or another one is given.
-        Whatever the façade raises.
     """
     write, model = PROMPTS[name]
     message: str = encodable(write(replace(bound, tick=tick), **read_arguments(model, given)))

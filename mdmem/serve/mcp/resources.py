@@ -48,7 +48,6 @@ def list_resources(memory: Memory, cursor: str = "") -> types.ListResourcesResul
     """Return a page of the memories in the order of their paths.
 
     Args:
-        memory: the memories.
         cursor: the last path of the page before; it need not be there any more.
     """
     behind = cursor.split("/")

@@ -47,7 +47,6 @@ class MemoryServer:
     """A server for the memories that the host has bound; it may have several clients at once.
 
     Args:
-        bound: what the host has bound.
         structured: whether an answer is JSON, instead of a text.
         threads: of a process with several servers, which keeps the index of all of them current.
     """

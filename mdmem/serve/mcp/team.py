@@ -170,12 +170,9 @@ def serve_team(
     """Serve a team until a signal ends it.
 
     Args:
-        bound: the vault, and what holds for everybody.
         place: the host and the port to listen on; 0 for a free one.
-        access: says who is let in.
         public_url: how clients name the server, as Host and Origin of requests do; without it, as it listens.
         status_port: of this machine alone, for `/live`, `/ready` and `/metrics`.
-        say: prints the addresses.
         structured: whether answers are JSON.
 
     Raises:

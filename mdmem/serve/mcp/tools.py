@@ -29,11 +29,8 @@ class ToolSpec:
 
     Attributes:
         name: that of its function in `mdmem.serve.mcp.verbs`.
-        title: the name for people.
         about: the description for models.
-        model: the arguments.
         schema: the arguments as JSON Schema.
-        run: the function.
         changes: whether it changes memories; then it also takes `base` and `dry_run`.
         destructive: whether it may remove what was there.
         idempotent: whether the same call again changes nothing more.
@@ -103,7 +100,6 @@ class Toolbox:
 
         Raises:
             KeyError: there is no such tool.
-            Whatever `tick` raises, to end the work.
         """
         tool = self._by_name[name]
         call = replace(self._bound, tick=tick, notes=[], own=self._own)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import posixpath
 import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from heapq import nsmallest
 from itertools import islice
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document import anchor, relink
 from mdmem.document.anchor import BLOCK_MARK
-from mdmem.document.document import MARKDOWN_SUFFIXES, without_suffix
+from mdmem.document.document import MARKDOWN_SUFFIXES, Document, without_suffix
 from mdmem.document.edit import TextEdit, spliced
 from mdmem.document.markdown.link import percent_decoded
 from mdmem.document.text.regex import regex
@@ -29,9 +30,6 @@ from mdmem.index.links.resolve import resolve, routes, shortest
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from mdmem.document.document import Document
     from mdmem.editor.overlay import Overlay
     from mdmem.vault.schema.guide import FieldGuide
 
@@ -48,7 +46,6 @@ _PARENT = regex(r"(?P<indent> *)(?P<key>[\w$.-]+):[ \t]*(?:#.*)?\Z")
 _REST_OF_TARGET = regex(r"[^\[\]|#\\\r\n]*(?=(?:#[^\[\]\r\n]*|\\?\|[^\[\]\r\n]*)?\]\])")
 _REST_OF_ANCHOR = regex(r"[^\[\]|\\\r\n]*(?=(?:\\?\|[^\[\]\r\n]*)?\]\])")
 _REST_OF_DESTINATION = regex(r"[^()<>\s]*")
-_CLOSED = regex(r"\]\]")
 _HEADING_MARK = regex(r" {0,3}#{1,6}\Z")
 _PLAIN = regex(r"[A-Za-z_][\w./ +-]*(?<! )")
 _UNNAMABLE = regex(r"[#|\[\]`]|(?:\A|/)\s|\s(?:/|\Z)")  # in a path that a wikilink is to say
@@ -122,29 +119,24 @@ class _Typing:
             return self._complete_tag(found["name"])
         return _NONE
 
-    def _rest(self, pattern: re.Pattern[str]) -> str | None:
-        found = pattern.match(self._document.text, self._offset)
-        return found[0] if found else None
+    def _close(self, rest: re.Pattern[str]) -> tuple[int, str]:
+        """Return where what is to be replaced of a wikilink ends, and what closes the link then."""
+        found = rest.match(self._document.text, self._offset)
+        if found is None:
+            return self._offset, "]]"
+        is_last = self._document.text.startswith("]]", found.end())
+        return (found.end() + 2, "]]") if is_last else (found.end(), "")
 
     # -- wikilinks -----------------------------------------------------------------------------------------
 
     def _complete_wikilink(self, found: re.Match[str]) -> Completions:
-        target, mark = found["target"], found["mark"]
+        target, mark, before = found["target"], found["mark"], ""
         if mark is None and target.startswith(BLOCK_MARK):
-            target, mark = "", target
+            target, mark, before = "", target, "#"
         if mark is not None:
-            rest = self._rest(_REST_OF_ANCHOR)
             meant = resolve(self._around, target.strip(), self._document.path)
-            begin = self._offset - len(mark)
-            if found["mark"] is None:  # the mark of an anchor is still to be written
-                return self._complete_anchor(meant.path, mark, begin, rest, before="#")
-            return self._complete_anchor(meant.path, mark, begin, rest)
-        rest = self._rest(_REST_OF_TARGET)
-        end = self._offset + len(rest or "")
-        is_closed = rest is not None
-        tail = "" if is_closed else "]]"
-        if is_closed and _CLOSED.match(self._document.text, end):
-            end, tail = end + 2, "]]"
+            return self._complete_anchor(meant.path, mark, before)
+        end, tail = self._close(_REST_OF_TARGET)
         span = Span(self._offset - len(target), end)
         return self._offer_memories(target, span, lambda path: self._name(path) + tail)
 
@@ -179,20 +171,16 @@ class _Typing:
 
     # -- anchors -------------------------------------------------------------------------------------------
 
-    def _complete_anchor(
-        self, path: str | None, mark: str, begin: int, rest: str | None, *, before: str = ""
-    ) -> Completions:
-        """Offer the headings and blocks of a memory for an anchor that begins at `begin`."""
+    def _complete_anchor(self, path: str | None, mark: str, before: str) -> Completions:
+        """Offer the headings and blocks of a memory for an anchor; `before` is to be written before it."""
         if path is None or not path.endswith(MARKDOWN_SUFFIXES):
             return _NONE
         try:
             target = self._around.read(path)
         except MdmemError:
             return _NONE
-        end, tail = self._offset + len(rest or ""), "" if rest is not None else "]]"
-        if rest is not None and _CLOSED.match(self._document.text, end):
-            end, tail = end + 2, "]]"
-        span = Span(begin, end)
+        end, tail = self._close(_REST_OF_ANCHOR)
+        span = Span(self._offset - len(mark), end)
         if mark.startswith(BLOCK_MARK):
             return self._offer(mark, self._list_blocks(target, span, before, tail))
         return self._offer(mark, self._list_headings(target, span, tail))
@@ -259,12 +247,13 @@ class _Typing:
 
     def _complete_destination(self, found: re.Match[str]) -> Completions:
         typed, mark, is_angle = found["target"], found["mark"], bool(found["angle"])
-        rest = self._rest(_REST_OF_DESTINATION) or ""
-        following = self._document.text[self._offset + len(rest) :][:1]
+        rest = _REST_OF_DESTINATION.match(self._document.text, self._offset)
+        end = rest.end() if rest else self._offset
+        following = self._document.text[end : end + 1]
         tail = "" if following in {")", ">", " ", "\t"} and following else ">)" if is_angle else ")"
         if mark is not None:
             meant = resolve(self._around, percent_decoded(typed), self._document.path, as_path=True)
-            span = Span(self._offset - len(mark), self._offset + len(rest))
+            span = Span(self._offset - len(mark), end)
             if meant.path is None or not meant.path.endswith(MARKDOWN_SUFFIXES):
                 return _NONE
             with suppress(MdmemError):
@@ -277,7 +266,7 @@ class _Typing:
                 )
                 return self._offer(mark, items)
             return _NONE
-        span = Span(self._offset - len(typed), self._offset + len(rest))
+        span = Span(self._offset - len(typed), end)
 
         def write(path: str) -> str:
             way = f"/{path}" if typed.startswith("/") else routes(self._around, path, self._document.path)[0]
@@ -333,7 +322,7 @@ class _Typing:
         return tuple(parents)
 
     def _leave_line_out(self) -> Document:
-        """Return the memory without the line that is typed, which may be nothing that YAML can read yet."""
+        """Return the memory without the line that is typed: YAML may not be able to read it yet."""
         start = self._offset - len(self._before)
         return spliced(self._document, [TextEdit(start, self._document.lines.around(start).end, "")])
 

@@ -1,7 +1,7 @@
 """Editing: the memories as somebody sees them in an editor, unsaved texts included.
 
 The texts that are open stand over the index (`mdmem.editor.overlay`), and every question is answered by what
-stands in them. Nothing is written: what would change is an edit plan, whose `before` is the open text.
+stands in them. Nothing is written: a change is an edit plan, and its `before` is the open text.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.diagnostic import Diagnostic, about_file
-from mdmem.document.document import parse_text
+from mdmem.diagnostic import Diagnostic, Span, about_file
+from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, between
 from mdmem.document.frontmatter import BOM
+from mdmem.document.merging.conflict import MergeConflict
 from mdmem.document.merging.merge import merge
 from mdmem.document.text.diff import Versions, regions
 from mdmem.document.text.lines import Lines, line_ends, whole_lines, with_newline
@@ -26,7 +28,8 @@ from mdmem.document.tree import LINEAGE
 from mdmem.editor import completions, fixes, places
 from mdmem.editor.completions import Completions
 from mdmem.editor.fixes import Fix
-from mdmem.editor.overlay import Memories, Opened, Overlay
+from mdmem.editor.overlay import LinkRow, Memories, Opened, Overlay
+from mdmem.editor.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
 from mdmem.errors import DocumentRefused, EditRefused, MdmemError, PathRefused
 from mdmem.facade.questions.check import check_open, describe_refusal, tell_guests
 from mdmem.index.links.references import files_of
@@ -34,21 +37,15 @@ from mdmem.index.view import View, link_key
 from mdmem.index.watch.watcher import Watcher
 from mdmem.vault.folder import find_around
 from mdmem.vault.paths import check_memory, is_under
+from mdmem.vault.plan import EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    from mdmem.diagnostic import Span
-    from mdmem.document.document import Document
-    from mdmem.document.merging.conflict import MergeConflict
-    from mdmem.editor.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
     from mdmem.facade.memory import Memory
     from mdmem.index.database import Name
-    from mdmem.vault.plan import EditPlan
 
 _BEGAN = time.time()
 _RETRY_SECONDS = 1.0  # after the index could not be made current
-_MERGES = 5  # of an open text, of which an editor may yet make one its own
+_MERGES = 5  # of an open text; an editor may yet take over any of them
 _LEFT = 50  # texts that were closed: whoever renames a file closes it and opens the other
 
 
@@ -86,7 +83,7 @@ class _Merged(NamedTuple):
 
 
 class _Buffers(dict[str, _Buffer]):
-    """What is open at one time, by path: none is added; and the index with it over it, once that is asked."""
+    """What is open at one time, by path, and the overlay of it, once it is asked for; none is added."""
 
     around: Overlay | None = None
 
@@ -103,9 +100,10 @@ class _Interface(NamedTuple):
         record = opened.record if opened else None
         if record is None:
             return cls()
-        titles = (row[3:5] for row in record.sections)
+        titles = ((path, slug) for _, _, _, path, slug, _ in record.sections)
+        blocks = (ident for _, ident, _ in record.blocks)
         names = frozenset((str(kind), str(key)) for kind, key in record.names)
-        return cls(names, (*titles, *(block[1] for block in record.blocks)))
+        return cls(names, (*titles, *blocks))
 
 
 class Editing:
@@ -408,7 +406,7 @@ class Editing:
         return places.outline(document) if document else []
 
     def symbols(self, query: str, limit: int) -> NamedPlaces:
-        """Return the memories, headings and tags whose names hold all words of a query."""
+        """Return the memories, headings and tags with all words of a query in their names."""
         return places.find_symbols(self.around(), query, limit)
 
     def rename(self, path: str, offset: int, new: str) -> EditPlan:
@@ -462,7 +460,7 @@ def _as_edited(disk: str, edited: str) -> str:
 def _list_contested(
     base: Document, disk: Document, ours: Document, conflicts: Collection[MergeConflict]
 ) -> tuple[int, ...]:
-    """Return the lines of an open text that conflicts are about, also of one that is about the whole text."""
+    """Return the lines of an open text that conflicts are about, also of a conflict about the whole text."""
     if not any(each.reason for each in conflicts):
         return tuple(each.line for each in conflicts)
     texts = Versions(base, disk, ours).map(lambda document: whole_lines(document.text))
@@ -481,7 +479,7 @@ def _is_concerned(opened: Opened, keys: Collection[str], names: Collection[Name]
     if record is None:
         return False
     return (
-        any(link[7] in keys for link in record.links)
+        any(LinkRow._make(row).key in keys for row in record.links)
         or any(name in names for name in record.names)
-        or (is_any and any(field[1] in LINEAGE for field in record.fields))
+        or (is_any and any(key in LINEAGE for _, key, _ in record.fields))
     )

@@ -5,6 +5,7 @@ A fix that would be refused, or that would not end its finding, is not offered.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -13,32 +14,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import SECRETS, Diagnostic, Span
 from mdmem.document import anchor, edit as text_edit, field, relink
 from mdmem.document.anchor import BLOCK_MARK
-from mdmem.document.document import is_json, without_suffix
+from mdmem.document.document import Document, is_json, without_suffix
 from mdmem.document.edit import TextEdit, spliced
+from mdmem.document.tree import KeyPath
 from mdmem.errors import MdmemError
 from mdmem.facade.questions.check import SILENCING, find_silenced
 from mdmem.index.code.citations import pinned, repointed
 from mdmem.index.database import key_of, stem_keys
 from mdmem.index.links import move
-from mdmem.index.links.resolve import MARKDOWN, is_path, place_meant, resolve_link, shortest, spell
+from mdmem.index.links.resolve import (
+    MARKDOWN,
+    Resolution,
+    is_path,
+    place_meant,
+    resolve_link,
+    shortest,
+    spell,
+)
 from mdmem.vault.paths import check_memory, join
 from mdmem.vault.plan import Change, EditPlan, edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from mdmem.document.document import Document
     from mdmem.document.markdown.inline import Link
-    from mdmem.document.tree import KeyPath
     from mdmem.editor.overlay import Overlay
-    from mdmem.index.links.resolve import Resolution
     from mdmem.vault.schema.guide import FieldGuide
 
 QUICK, EXTRACT = "quickfix", "refactor.extract"
 _MOST_OFFERED = 10  # of what a link may mean
 _NEAR, _LIKE = 3, 0.6  # names that are like another one: how many, and how much
 _LONGEST_NAME = 60
-_WORDS = 6  # of the text of which a new memory gets its name
+_WORDS = 6  # of its text name a new memory
 
 
 class Fix(NamedTuple):
@@ -67,7 +72,7 @@ def list_fixes(
     """Yield what can be done about the findings that meet a span, and with what is selected by it.
 
     Args:
-        shown: of which findings something is asked as well.
+        shown: also list fixes of the findings at these places.
     """
     near = [
         found
@@ -115,7 +120,7 @@ class _Fixing:
         return Fix(title, plan, self._found.code, is_preferred=is_preferred)
 
     def _try(self, title: str, make: Callable[[], TextEdit]) -> Iterator[Fix]:
-        """Yield the fix that rewrites a link, unless its place cannot hold what it is to say."""
+        """Yield the fix that rewrites a link, unless the new target cannot be written there."""
         try:
             made = make()
         except MdmemError:
@@ -220,7 +225,7 @@ class _Fixing:
     # -- fields --------------------------------------------------------------------------------------------
 
     def _fix_field(self) -> Iterator[Fix]:
-        """Yield the one change of a field that ends the finding and brings about no other."""
+        """Yield the change of a field that ends the finding and causes no other, if there is only one."""
         found, made = self._found, dict[str, Fix]()
         for title, edits in self._list_changes(_read_path(found.rule, found.code)):
             try:

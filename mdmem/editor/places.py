@@ -7,6 +7,7 @@ says, by the keys of links; what stands there, and where, is read in each of the
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,15 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
 from mdmem.document.anchor import BLOCK_MARK
-from mdmem.document.document import ANY_SUFFIXES, without_suffix
+from mdmem.document.document import ANY_SUFFIXES, Document, without_suffix
 from mdmem.document.markdown.blocks import Block, Heading
 from mdmem.document.markdown.inline import Citation, Link, Tag
 from mdmem.document.text.lines import Lines
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, fenced, first_of, visible
+from mdmem.document.tree import Node
 from mdmem.editor.completions import explain
 from mdmem.errors import DocumentRefused, EditRefused, MdmemError, MemoryNotFound, StorageFailed, plural
-from mdmem.index.code.citations import judge
+from mdmem.index.code.citations import Judgement, judge
 from mdmem.index.code.workspace import Source, Workspace
 from mdmem.index.database import key_of, tag_key
 from mdmem.index.links import move, rename
@@ -34,12 +36,7 @@ from mdmem.vault.plan import EditPlan
 from mdmem.vault.walk import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from mdmem.document.document import Document
-    from mdmem.document.tree import Node
     from mdmem.editor.overlay import Overlay
-    from mdmem.index.code.citations import Judgement
 
 LINK, ANCHOR, CITATION, TAG = "link", "anchor", "citation", "tag"
 HEADING, BLOCK, ID, KEY, VALUE = "heading", "block", "id", "key", "value"
@@ -71,7 +68,7 @@ class Element(NamedTuple):
     Attributes:
         kind: "link", "anchor", "citation", "tag", "heading", "block", "id", "key" or "value".
         span: what of it has a name: the target of a link, its anchor, a title.
-        what: all of it; of what stands in the frontmatter, None.
+        what: all of it; None in the frontmatter.
     """
 
     kind: str
@@ -339,7 +336,7 @@ def _find_links(around: Overlay, path: str, mark: str, is_over: Callable[[], boo
 
 
 def _match_anchor(around: Overlay, path: str, mark: str) -> Callable[[str], bool]:
-    """Return what says whether an anchor names the same in a memory as `mark`."""
+    """Return the test of an anchor: whether it names the same in a memory as `mark`."""
     if mark.startswith(BLOCK_MARK):
         return lambda other: other.casefold() == mark.casefold()
     headings = around.anchors(path).headings
@@ -464,7 +461,7 @@ def outline(document: Document) -> list[OutlineItem]:
 
 
 def find_symbols(around: Overlay, query: str, limit: int) -> NamedPlaces:
-    """Return the memories, tags and headings whose names hold all words of a query, in this order."""
+    """Return the memories, tags and headings, in this order, with all words of a query in their names."""
     words = query.casefold().split()
     found: list[tuple[str, str, str, int]] = []
 
@@ -513,7 +510,7 @@ def find_renamable(around: Overlay, document: Document, offset: int) -> Element 
 def plan_rename(around: Overlay, document: Document, offset: int, new: str) -> EditPlan:
     """Return the plan that gives what stands at an offset another name, wherever it is named.
 
-    Of a link that is the memory which it leads to, of an anchor the heading or block.
+    At a link this is the memory that it leads to, at an anchor the heading or block.
 
     Args:
         new: the new name; of a memory its file's, with its suffix or without, or a path from the namespace.

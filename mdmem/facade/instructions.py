@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
+from mdmem.memory.content import StatesAt
 from mdmem.memory.project import Project
+from mdmem.memory.verbs import Build
+from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from mdmem.hosts.hosts import Setup
     from mdmem.hosts.sync import FilesSynced
-    from mdmem.memory.content import StatesAt
-    from mdmem.memory.verbs import Build
-    from mdmem.vault.paths import Scope
     from mdmem.vault.transaction import Applied
 
 
@@ -33,7 +33,7 @@ class WorkspaceProject(Project["Applied"]):
         never overwritten.
 
         Args:
-            tools: whose files: agents, claude, codex, copilot, cursor, gemini; all of them when empty.
+            tools: agents, claude, codex, copilot, cursor, gemini; all of them when empty.
             check: only report what differs.
 
         Raises:
@@ -72,8 +72,8 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool, 
     Nothing is written yet.
 
     Args:
-        scope: whose memory is served; what everyone shares, where nothing is bound: without a scope, an agent
-            would be served the memories of every user.
+        scope: the memories that are served. Where it binds nothing, these are the shared ones: without a
+            scope, an agent would be served the memories of every user.
         actor: who makes the changes; without one, each client of the server, and the host of the hooks.
 
     Raises:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,14 +16,13 @@ from mdmem.document.arguments import require_text
 from mdmem.errors import Usage
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import NOTE, PREFERENCE, PROJECT, WORKING, Kind
+from mdmem.memory.content import State
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.vault.paths import Scope, StrPath, place_text
 from mdmem.vault.plan import EditPlan, together
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
-    from datetime import datetime
-
     from mdmem.conversations.models.generator import Generator
     from mdmem.conversations.observe.capture import Capture
     from mdmem.conversations.observe.consolidation import ConsolidationStrategy
@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.conversations.sessions import Sessions
     from mdmem.index.links.lineage import Lineage
     from mdmem.index.view import View
-    from mdmem.memory.content import State
     from mdmem.memory.inbox import Inbox
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
@@ -129,7 +128,7 @@ class Kinds(Verbs[R], Generic[R]):
         return verb
 
     def _find_states_at(self, moment: datetime) -> dict[str, State]:
-        """Find what does not count at a moment, here and in wider scopes, by its name here."""
+        """Find the memories that do not count at a moment, here and in wider scopes, by their names here."""
         from mdmem.memory.validity import find_shown_states  # noqa: PLC0415 - start-up
 
         return find_shown_states(self._view().layers(), moment)
@@ -161,12 +160,12 @@ class Kinds(Verbs[R], Generic[R]):
         See `mdmem.conversations.observe.consolidation`.
 
         Args:
-            within: the folder whose memories are compared; all without.
+            within: compare the memories of this folder; all without.
             strategies: `redundant`, `conflict`, `summary` (of `within`), or strategies of one's own; without
                 any the first one, and with a generator the second.
             limit: how many are proposed, and about how many pairs a model is asked, at most.
             generator: asks a language model.
-            accept: `same`, to make at once the changes of what differs in blanks and lines of links alone.
+            accept: `same` accepts at once what differs in blanks and in lines of links alone.
 
         Raises:
             Usage: an argument that cannot mean anything.
@@ -234,7 +233,7 @@ class Kinds(Verbs[R], Generic[R]):
                 declares a text is added as a section, and an object fills in its template for a new memory.
             title: of the section.
             why: the reason of a preference.
-            resource: whose working memory, instead of a thread's; `name` is empty then.
+            resource: write its working memory instead of a thread's; `name` is empty then.
             ttl: seconds that working memory lives from each change on; 0 for ever.
             base: the hash that the caller saw of working memory or a preference.
 
@@ -261,7 +260,7 @@ class Kinds(Verbs[R], Generic[R]):
 
 
 def _refuse_options(row: Kind, like: Kind, name: str, base: str | None, given: Mapping[str, Any]) -> None:
-    """Refuse what a kind that is remembered like another one does not take, and a name that is missing."""
+    """Refuse options that a kind does not take, and a name that is missing."""
     for option, of in _OPTIONS.items():
         if given[option] is not None and of is not like:
             raise Usage(problem=f"{option} is for {of.name}, not for {row.name}")

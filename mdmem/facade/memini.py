@@ -12,6 +12,7 @@ import math
 import os
 import re
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -33,8 +34,6 @@ from mdmem.vault.paths import check_folder, decode_id, encode_id, join
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from mdmem.facade.questions.past import PastState
     from mdmem.facade.scoped import ScopedMemory
     from mdmem.index.vectors import Vectors
@@ -142,7 +141,7 @@ class Scored:
 
 
 class Metrics(Protocol):
-    """What is told of what a store does, in whatever thread uses it."""
+    """Callbacks for what a store does; each is called in the thread that uses the store."""
 
     def upsert(self, op: str, tier: str) -> None:
         """One memory was stored: `op` is `insert` or `update`."""
@@ -252,7 +251,7 @@ class VaultStore:
         self._memory.reinstate(self._find_path(namespace, identifier))
 
     def predecessor_ids(self, namespace: str, identifier: str) -> Sequence[str]:
-        """List the ids of the memories whose place one has taken."""
+        """List the ids of the memories that this one has replaced."""
         path = self._find_path(namespace, identifier)
         old = [old for old, new in validity.find_successors(self._view()).items() if new == path]
         return sorted(_id_of(document) for document in map(self._vault.find, old) if document is not None)
@@ -391,7 +390,7 @@ class VaultStore:
     def vector_search(
         self, namespace: str, vector: Sequence[float], wanted: Filter = _LIVE, k: int = 10
     ) -> Sequence[Scored]:
-        """Find the memories whose vectors are nearest to one; without `Vectors`, NotProvided is raised."""
+        """Find the memories with the vectors nearest to this one; raises NotProvided without `Vectors`."""
         vectors = self._require_vectors(vector)
         selected = self._select(namespace, wanted)
         paths = {identifier: path for path, identifier in selected.items()}
@@ -588,7 +587,7 @@ def _find_folder(namespace: str) -> str:
 
 
 def _list_paths(folder: str, identifier: str) -> Iterator[str]:
-    """Yield the paths that the file of an id may have: by the id, if that can be a name, and by its hash."""
+    """Yield the paths that the file of an id may have: its name is the id, if it can be, or its hash."""
     if _NO_ID.search(identifier):
         raise Usage(problem=f"{identifier!r} cannot be an id", remedy="give another text")
     with suppress(PathRefused):  # too long a name, or . or ..
@@ -611,7 +610,7 @@ def _content_of(document: Document) -> str:
 
 
 def _with_values(document: Document, memory: StoredMemory) -> Document:
-    """Return a document that says what a memory does; what says the same already keeps its bytes."""
+    """Return a document with the values of a memory; fields that have them already keep their bytes."""
     fields = document.fields
     for name, key, read in _VALUES:
         value = getattr(memory, name)
@@ -626,8 +625,9 @@ def _with_values(document: Document, memory: StoredMemory) -> Document:
             document = with_field(document, (key,), written)
     if _content_of(document) == memory.content:
         return document
-    end = ("\r\n" if document.text.endswith("\r\n") else "\n") * bool(memory.content)
-    text = document.text[: document.body_span.start] + memory.content + end
+    text = document.text[: document.body_span.start] + memory.content
+    if memory.content:
+        text += "\r\n" if document.text.endswith("\r\n") else "\n"
     return spliced(document, between(document.text, text))
 
 

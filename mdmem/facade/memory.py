@@ -1,8 +1,4 @@
-"""The façade: one object that gathers every kind of memory of one scope.
-
-It is long because it is what a program sees: each question stands here, with its arguments, and calls what
-answers it.
-"""
+"""The façade: one object with every kind of memory of a scope, and what opens it."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -39,10 +36,10 @@ from mdmem.vault.paths import (
     path_texts,
     place_text,
 )
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.store import Entry, FileChange
 
 if TYPE_CHECKING:  # most commands use one of these, or none
-    from datetime import datetime
-
     from mdmem.editor.editing import Editing
     from mdmem.facade.instructions import WorkspaceProject
     from mdmem.facade.memini import VaultStore
@@ -59,10 +56,8 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.watch.watcher import Keeper, Watcher
     from mdmem.memory.duplicates import DuplicatePair
     from mdmem.memory.quality import MemoryQuality
-    from mdmem.vault.plan import EditPlan
     from mdmem.vault.postgres import PostgresStore
     from mdmem.vault.postgres_upkeep import ErasedMemory, SweptVault
-    from mdmem.vault.store import Entry, FileChange
     from mdmem.vault.transaction import Applied
     from mdmem.vault.transfer import CopiedVault
 
@@ -193,8 +188,8 @@ class Memory(ScopedMemory):
         Args:
             query: what to look for; nothing without one.
             files: give only the rules about these files of the workspace; without any, all rules.
-            thread: whose working memory to give; none without.
-            budget: the most tokens of the text, the list of what was left out included.
+            thread: give its working memory; none without.
+            budget: the most tokens of the text, with its list of what was left out.
             estimated: estimate tokens, also where a tokenizer is installed, which takes time to load.
 
         Raises:
@@ -227,7 +222,7 @@ class Memory(ScopedMemory):
         Where an embedder is set, the vectors that passages lack are made.
 
         Args:
-            watcher: one that is started, and whose hints the caller takes in; a new one without.
+            watcher: one that is started; the caller takes its hints. A new one without.
 
         Returns:
             To be closed.
@@ -478,7 +473,7 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
         vault: the vault's folder, or the URL of one in a database, postgresql://…?vault=NAME; without one it
             is found as the program finds it: from MDMEM_VAULT, then upward from the current folder, in
             folders that are a vault or hold `memories/`.
-        scope: whose memory, about what; without one, the whole vault.
+        scope: the user, project or resource that the memories belong to; without one, the whole vault.
         actor: who makes changes, for the history.
         embedder: what makes vectors, by which `search` knows other words for the same thing: one of the
             program's own, or what `MDMEM_EMBEDDER` may name; that, or the user's own config, without.

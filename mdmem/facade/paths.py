@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import unicodedata
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,8 +22,6 @@ from mdmem.kind import NOTE, PREFERENCE, PROJECT, RULE, WORKING
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mdmem.facade.memory import Memory
 
 _LONGEST = 4096  # of a path that the system takes
@@ -45,7 +44,7 @@ class Role(NamedTuple):
         outside: whether it may be none of this at all: it becomes None then.
         other: whether it may be something else, such as a URL, which stays as it is.
         message: whether it may be a message of a session, which stays as it is.
-        kind: the kind whose memory it is to name, as `resolve_name` reads it; empty for any memory.
+        kind: the argument names a memory of this kind, see `resolve_name`; empty for any memory.
     """
 
     memory: bool = True
@@ -143,7 +142,7 @@ class PathReader:
         return self._find_by_name(text, readings, role)
 
     def find_checked(self, text: str, role: Role) -> str | None:
-        """Find the path of what is there; None for what is no memory and no folder of the namespace."""
+        """Find the path of a memory or folder that is there; None for any other file."""
         if os.path.isfile(text) and self._find_inside(text) is None:
             return None
         with suppress(MemoryNotFound, PathRefused):

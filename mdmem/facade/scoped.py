@@ -1,15 +1,13 @@
-"""The façade: one object that gathers every kind of memory of one scope.
-
-It is long because it is what a program sees: each question stands here, with its arguments, and calls what
-answers it.
-"""
+"""Memories of one scope: its vault, its index, and the questions that read both."""
 
 from __future__ import annotations
 
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -17,18 +15,15 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from mdmem.document.arguments import texts_of
 from mdmem.document.document import Document
 from mdmem.document.text.globs import matcher
-from mdmem.errors import (
-    MdmemError,
-    MemoryNotFound,
-    NamedNotFound,
-    Usage,
-    plural,
-)
+from mdmem.errors import MdmemError, MemoryNotFound, NamedNotFound, Usage, plural
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.lazy import Lazy
-from mdmem.memory.content import utc_now
+from mdmem.kind import Kind
+from mdmem.memory.content import State, utc_now
+from mdmem.memory.verbs import Build, Listing
 from mdmem.vault.folder import hides
 from mdmem.vault.paths import (
+    Layer,
     Scope,
     StrPath,
     check_folder,
@@ -40,12 +35,11 @@ from mdmem.vault.paths import (
     place_text,
     relative,
 )
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.store import Store
 from mdmem.vault.vault import Vault
 
-if TYPE_CHECKING:  # most commands use one of these, or none
-    from contextlib import AbstractContextManager
-    from datetime import datetime
-
+if TYPE_CHECKING:
     from ripgrepy import Ripgrepy
 
     from mdmem.conversations.models.generator import Generator
@@ -64,14 +58,8 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.search import Results
     from mdmem.index.sync import Progress as FileProgress, Synced
     from mdmem.index.view import View
-    from mdmem.kind import Kind
-    from mdmem.memory.content import State
     from mdmem.memory.sharing import Access
-    from mdmem.memory.verbs import Build, Listing
-    from mdmem.vault.paths import Layer
-    from mdmem.vault.plan import EditPlan
     from mdmem.vault.schema import Schemas
-    from mdmem.vault.store import Store
     from mdmem.vault.template.templates import Templates
     from mdmem.vault.transaction import Applied
 
@@ -217,7 +205,7 @@ class ScopedMemory(Kinds["Applied"]):
         return Meaning(self.index, embedder) if embedder else None
 
     def _find_meaning(self) -> tuple[Meaning | None, str]:
-        """Return `meaning`, or why there is none though one is set."""
+        """Return `meaning`; where an embedder is set and cannot be used, None and the reason."""
         try:
             return self.meaning, ""
         except MdmemError as error:
@@ -421,7 +409,7 @@ class ScopedMemory(Kinds["Applied"]):
             paths: only these memories and folders.
             globs: a memory has to fit one of them, seen from `within`.
             types: only memories of one of these types.
-            where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
+            where: conditions on fields; all have to hold. See `mdmem.index.view`.
             sort: a field to sort by, of the frontmatter or path, title, size, modified, date, tag; with `-`
                 before it, the largest value first: `-modified` is what changed last. Memories without it come
                 last.
@@ -554,7 +542,7 @@ class ScopedMemory(Kinds["Applied"]):
         """Return the memories of these types that meet conditions, as the vault names them; None: all.
 
         Returns:
-            Also what is to be said of fields that no memory has, and of files that have none.
+            Also notes about fields that no memory has, and about files that cannot be read.
         """
         from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
 
@@ -618,7 +606,7 @@ class ScopedMemory(Kinds["Applied"]):
             each: what is ranked; a memory, or passage, has at most one hit.
             context: the lines of its section to give before and after each hit; its passage without.
             explain: whether to return the parts of each score.
-            where: conditions on fields, all of which have to hold, as in `ls`.
+            where: conditions on fields, as in `ls`; all have to hold.
             any_state: also give what does not count, with its state.
             as_of: a day or a time: what counted then.
             words_only: search by words alone, where there is an embedder.
@@ -712,7 +700,7 @@ class ScopedMemory(Kinds["Applied"]):
         """Return the memories of all layers that meet conditions; None without any.
 
         Returns:
-            Also what is to be said of fields that no memory has.
+            Also notes about fields that no memory has.
         """
         from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
 
@@ -766,7 +754,7 @@ class ScopedMemory(Kinds["Applied"]):
     def _index_progress(
         self, progress: Callable[[int, int], None] | None = None
     ) -> Callable[[int, int], None] | None:
-        """Return what is told how far indexing is; only the owner is told how many files there are."""
+        """Return the callback for the progress of indexing; all but the owner get a percentage."""
         told = progress or (partial(self.progress, "indexing") if self.progress else None)
         if told is None or self.scope.is_owner:
             return told

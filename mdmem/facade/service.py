@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
-from mdmem.errors import MdmemError, NotReady
+from mdmem.errors import MdmemError, NotAllowed, NotReady
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import PROPOSAL, kind_at
 from mdmem.vault.vault import acting_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from contextlib import AbstractContextManager
-
-    from mdmem.errors import NotAllowed
     from mdmem.facade.scoped import ScopedMemory
     from mdmem.review.commits import Commits
     from mdmem.vault.transaction import Applied
@@ -92,7 +89,7 @@ class Service:
         return acting_for(actor)
 
     def require_folder(self, what: str) -> None:
-        """Raise NeedsFolder where the vault is in a database, of which no folder is the user's own."""
+        """Raise NeedsFolder where the vault is in a database: it has no folder of the user's own."""
         self._vault.require_folder(what)
 
     def hurry(self) -> None:
@@ -194,7 +191,7 @@ class Service:
 
 
 def _look_at_files(memory: ScopedMemory, before: Seen) -> Seen:
-    """Return how the memories and the files that they cite are now; without an index, those as before."""
+    """Return the stamps of all memories and of the files that they cite; without an index, the old ones."""
     vault = memory.vault
     mounted, root = vault.mounted(""), os.path.join(vault.root, vault.namespace)
     try:

@@ -6,10 +6,12 @@ granted, or no longer, from what is not there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from mdmem.document.document import Document
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, Usage
 from mdmem.index.view import View
 from mdmem.kind import kind_at
@@ -17,18 +19,14 @@ from mdmem.memory import sharing
 from mdmem.memory.content import has_passed, utc_now
 from mdmem.memory.verbs import Listing, Verbs
 from mdmem.vault import paths
-from mdmem.vault.plan import EditPlan
+from mdmem.vault.plan import EditPlan, Prepared
+from mdmem.vault.store import Entry
 from mdmem.vault.transaction import Applied
 from mdmem.vault.vault import Vault
+from mdmem.vault.walk import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from mdmem.document.document import Document
     from mdmem.facade.scoped import ScopedMemory
-    from mdmem.vault.plan import Prepared
-    from mdmem.vault.store import Entry
-    from mdmem.vault.walk import Found
 
 _PREFIX = "from-"
 T = TypeVar("T")

@@ -15,7 +15,7 @@ _SPELLED = re.compile(r"<U\+((?:10|[0-9A-F])?[0-9A-F]{4})>")
 
 
 def exact_name(shown: str) -> str:
-    """Return a text of which `visible` shows this, with each character that it spells out."""
+    """Return the text that `visible` shows as this one, with the characters that it spells out."""
     return _SPELLED.sub(lambda found: chr(int(found[1], 16)), shown)
 
 

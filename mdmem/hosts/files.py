@@ -63,7 +63,7 @@ class SourceFiles:
             return None
 
     def list_below(self, folder: str, suffix: str) -> list[str]:
-        """List the places below a folder whose names end with `suffix`, in the order of their paths."""
+        """List the files below a folder with names that end in `suffix`, in the order of their paths."""
         places = [
             os.path.join(here, name)
             for here, _, names in tree(folder)
@@ -141,9 +141,8 @@ def _is_within(spans: Sequence[Span | tuple[int, int]], at: int) -> bool:
 def find_read_by_host(host: str, folder: str, source: SourceFiles) -> frozenset[str]:
     """Find the instruction files that a host certainly reads whole when it starts in a folder.
 
-    Returns absolute paths without links; none for a folder outside of the workspace, or for a host of which
-    it is not certain. What is read of the user's own files is not among them, nor do the user's settings of
-    the host count.
+    Returns absolute paths without links; none for a folder outside of the workspace, or for a host that may
+    read none. The user's own files, and the user's settings of the host, are not looked at.
 
     Args:
         host: `claude`, `codex`, `copilot-cli`, `cursor`, `vscode`, or any other.

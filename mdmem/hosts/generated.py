@@ -73,7 +73,10 @@ def list_wanted(
     Raises:
         EditRefused: a text holds the marks of a block.
     """
-    for path, text in [(rule.file, rule.text) for rule in rules] + [(copied, memory or "")] * bool(copied):
+    texts = {rule.file: rule.text for rule in rules}
+    if copied:
+        texts[copied] = memory or ""
+    for path, text in texts.items():
         if has_marks(text):
             reason = "it holds a mark of a block, so it cannot stand in one"
             raise EditRefused(path=path, reason=reason, remedy="remove the mark")

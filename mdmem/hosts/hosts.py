@@ -10,18 +10,16 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.document.text.diff import unified
 from mdmem.document.text.regex import regex
+from mdmem.document.tree import KeyPath
 from mdmem.errors import ExtraMissing, Usage
 from mdmem.hosts import settings
 from mdmem.hosts.settings import HOOKS, NAME, VERSION, Addition, SettingsChange
 from mdmem.vault.files import open_regular
 from mdmem.vault.folder import find_git_root, workspace_of
-
-if TYPE_CHECKING:
-    from mdmem.document.tree import KeyPath
 
 _CALLED = ("session-start", "user-prompt", "post-edit", "stop")
 EVENTS: Mapping[str, str] = {
@@ -63,7 +61,7 @@ class Host(NamedTuple):
         project: the files of a project, relative to its folder; None where the host reads none.
         entry: what an entry there has beside command and arguments.
         edits: the names of its tools that may change files, as its hooks match them.
-        outputs: those of its tools whose outputs may be long; empty where they are not kept.
+        outputs: the names of its tools with long outputs; empty where they are not kept.
         events: its events for which it takes what a hook says, and what `mdmem hook` calls them.
         handler: what a hook has beside its command; `timeout` in its own unit.
         is_flat: whether hooks stand in the list of an event themselves, in a file with a version.
@@ -86,7 +84,7 @@ class Host(NamedTuple):
 
 
 def _user_files(variable: str, folder: str, servers: str, hooks: str = "") -> Files:
-    """Return files below a folder of the user, which a variable of the environment may name instead."""
+    """Return files below a folder of the user, or below the one that an environment variable names."""
     above = os.environ.get(variable) or os.path.expanduser(folder)
     return Files(os.path.join(above, servers), hooks and os.path.join(above, hooks))
 
@@ -178,7 +176,7 @@ class ServerBinding(NamedTuple):
     """What an entry is bound to.
 
     Attributes:
-        options: further options of the program: whose memory.
+        options: further options of the program, which bind the scope.
         project: the absolute path of the project's folder; None for a user's settings.
         keeps_outputs: whether a hook behind each tool keeps its output.
     """

@@ -13,8 +13,10 @@ import json
 import os
 import re
 import tomllib
+from collections.abc import Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from types import ModuleType
+from typing import Any, NamedTuple, NoReturn
 
 from mdmem.document.document import Document, Limits, parse_text
 from mdmem.document.edit import splice, spliced
@@ -22,19 +24,14 @@ from mdmem.document.field import set_field, unset_field
 from mdmem.document.frontmatter import BOM
 from mdmem.document.text.lines import Lines, with_newline
 from mdmem.document.text.regex import regex
+from mdmem.document.tree import Key, KeyPath
 from mdmem.errors import Conflict, DocumentRefused, EditRefused, ExtraMissing, MemoryNotFound, StorageFailed
 from mdmem.vault import config, outside
+from mdmem.vault.files import Place
 from mdmem.vault.mark import state_folder
 from mdmem.vault.paths import above
 from mdmem.vault.store import hashed
 from mdmem.vault.trash import TrashFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
-
-    from mdmem.document.tree import Key, KeyPath
-    from mdmem.vault.files import Place
 
 NAME = "mdmem"
 """The name of our entry among the MCP servers of a host."""
@@ -76,7 +73,7 @@ class SettingsChange(NamedTuple):
 
 
 def install(path: str, additions: Sequence[Addition], project: str | None = None) -> SettingsChange:
-    """Compute the change that puts additions into a settings file, instead of what stands there of ours.
+    """Compute the change that puts additions into a settings file, and takes older ones of ours out.
 
     Args:
         project: the folder of the project that it belongs to, in which no link is followed: it may be a
@@ -225,7 +222,7 @@ def _find_ours(values: Any) -> list[KeyPath]:
 
 
 def _take_out(path: str, text: str) -> str | None:
-    """Return a text as before `install`, None for no file; where it was touched, without our entries."""
+    """Return a text as it was before `install`, None for no file; without our entries if it has changed."""
     log = _open_log()
     changes = (change for entry in log.entries() for change in entry.files if change.path == path)
     digest = hashed(text.encode())

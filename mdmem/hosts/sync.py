@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mdmem.document.synced_block import without_block
 from mdmem.errors import EditRefused, PathRefused, Usage
@@ -21,15 +20,13 @@ from mdmem.hosts.generated import (
     imports_shared,
     list_wanted,
 )
+from mdmem.memory.content import StatesAt
 from mdmem.memory.rules import Rules
 from mdmem.vault import outside
 from mdmem.vault.paths import Scope
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import TrashFolder
 from mdmem.vault.vault import Vault
-
-if TYPE_CHECKING:
-    from mdmem.memory.content import StatesAt
 
 _KEPT = "instructions"  # the folder of what was overwritten, under `.mdmem/local`
 

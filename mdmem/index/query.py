@@ -68,23 +68,7 @@ FILLER_SHARE = 0.2  # of the weight of another word, where lines are chosen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """The arguments of a search.
-
-    Attributes:
-        query: words, `"phrases"`, `prefix*`, `-not`, `tag:` `type:` `path:` `before:` `after:`; see
-            this module.
-        within: a folder or memory, as one of the layers names it; all without.
-        types, tags: only memories with one of the types, and all of the tags.
-        since, before: the first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
-        limit: the most hits; the first ones are the same for every limit.
-        budget: the most tokens of text, estimated; whole passages are left out, and counted.
-        each: what is ranked; a memory, or passage, has at most one hit.
-        context: the lines of its section to give before and after each hit; its passage without.
-        explain: whether to return the parts of each score.
-        where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
-        any_state: also give what does not count, with its state; see `mdmem.memory.validity`.
-        as_of: a day or a time: what counted then.
-    """
+    """The arguments of a search, as `Memory.search` describes them."""
 
     query: str
     within: str = ""

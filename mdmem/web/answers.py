@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,8 +21,6 @@ from mdmem.errors import LimitReached, MdmemError, MemoryNotFound, NeedsFolder
 from mdmem.facade.shown import ShownText, exact_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from mdmem import Applied, Span
     from mdmem.facade.memory import Memory
     from mdmem.review.decisions import Reviewed, ReviewedRow
@@ -133,7 +132,7 @@ def undo_change(memory: Memory, id: str) -> Any:  # noqa: A002 - its name everyw
 
 
 def commit_accepted(memory: Memory, message: str, accepted: dict[str, list[str]]) -> Any:
-    """Commit the memories of which every row is accepted."""
+    """Commit the memories with all their rows accepted."""
     named = {_find_path(memory, path): rows for path, rows in accepted.items()}
     done = memory.git.commit(message, accepted=named)
     told = {"files": len(done.files), "left_out": done.left_out[:_MOST], "notes": done.notes[:_MOST]}
@@ -187,7 +186,7 @@ def _show_line(memory: Memory, path: str, line: int) -> dict[str, Any]:
 
 
 def write_memory(memory: Memory, path: str, text: str, base: str) -> Any:
-    """Write a memory whose text was changed in the page, if it is what the page has shown."""
+    """Write a text that was changed in the page, if the memory is still as the page has shown it."""
     before = ShownText(memory.show(path := _find_path(memory, path)).text)
     if len(before.text) > _LONGEST_TEXT:
         what = "characters of a memory that the page can edit"

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import webbrowser
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,6 @@ from mdmem.web.answers import QUESTIONS, Refusal, wait_for_change
 from mdmem.web.values import find_status, read_arguments, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from mdmem import Watch

@@ -5,13 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mdmem import as_json, visible
 from mdmem.errors import Conflict, LimitReached, MdmemError, NotFound, RevertRefused, Unavailable, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _MOST = 2**53  # whole numbers that are exact in a browser
 _HALF = re.compile("[\ud800-\udfff]")  # of a character, which no file can hold

@@ -16,6 +16,7 @@ from mdmem.conversations.results.results import ToolResults
 from mdmem.conversations.sessions import Sessions
 from mdmem.facade.instructions import WorkspaceProject
 from mdmem.facade.memory import Memory
+from mdmem.index.query import SearchRequest
 from mdmem.memory.inbox import Inbox
 from mdmem.memory.notes import Notes
 from mdmem.memory.preferences import Preferences
@@ -24,6 +25,7 @@ from mdmem.memory.rules import Rules
 from mdmem.memory.verbs import Verbs
 from mdmem.memory.working import Working
 from mdmem.review.git import Git
+from mdmem.serve.mcp.verbs import search
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -335,6 +337,15 @@ def test_refs_takes_all_that_its_verbs_take() -> None:
     verbs = [API[f"references.{name}"] for name in REFS]
     taken = {parameter for verb in verbs for parameter in inspect.signature(verb).parameters} - {"self"}
     assert taken == names(CLI["refs"]) - {"stats", "pin", "fix", "dry_run", "as_json", "verbose"}
+
+
+@cases("made", [SearchRequest, search])
+def test_a_search_has_one_list_of_arguments(made: Callable[..., Any]) -> None:
+    """What the index and a model are asked has the names and defaults of `Memory.search`."""
+    parameters = inspect.signature(Memory.search).parameters
+    for name, each in inspect.signature(made).parameters.items():
+        if name not in {"call", "offset"}:  # what a server knows, and how it gives pages
+            assert each.default == parameters[name].default, name
 
 
 @cases("name", sorted(CLI))

@@ -1,23 +1,21 @@
-"""Answers of the façade as values of the protocol."""
+"""What the façade says of an open document, as values of the protocol."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
 from mdmem.editor.lsp.edits import WorkspaceEdits, convert_edits
+from mdmem.editor.lsp.positions import TextPositions
 from mdmem.errors import MdmemError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from mdmem import EditPlan
-    from mdmem.editor.completions import Completions
     from mdmem.editor.fixes import Fix
     from mdmem.editor.lsp.documents import Asked
-    from mdmem.editor.lsp.positions import TextPositions
-    from mdmem.editor.places import Goal, Hover, Leads, NamedPlace, OutlineItem
+    from mdmem.editor.places import NamedPlace, OutlineItem
 
 APPLY = "mdmem.applyEdit"
 """The command by which an editor asks for an edit that it was given, with a document and its hash."""
@@ -38,7 +36,7 @@ _COMPLETION_KINDS = {
 
 
 class Answers:
-    """Makes values of the protocol, as one client takes them."""
+    """Answers questions about documents with values of the protocol, as one client takes them."""
 
     def __init__(self, client: types.ClientCapabilities) -> None:
         self.edits = WorkspaceEdits(client)
@@ -50,8 +48,9 @@ class Answers:
         item = document.completion.completion_item if document.completion else None
         self._about_format = _choose_format(item.documentation_format if item else None)
 
-    def definitions(self, asked: Asked, goals: list[Goal]) -> list[Any]:
+    def definitions(self, asked: Asked, offset: int) -> list[Any]:
         """Return where something in the document leads."""
+        goals = asked.editing.targets(asked.path, offset)
         if not self._has_links:
             return [asked.locate(goal.spot) for goal in goals]
         text = asked.text
@@ -65,16 +64,17 @@ class Answers:
             for goal in goals
         ]
 
-    def hover(self, asked: Asked, hover: Hover | None) -> types.Hover | None:
-        """Return what there is to say."""
+    def hover(self, asked: Asked, offset: int) -> types.Hover | None:
+        """Return what there is to say of something in the document."""
+        hover = asked.editing.hover(asked.path, offset)
         if hover is None:
             return None
         return types.Hover(types.MarkupContent(self._hover_format, hover.text), asked.text.range(hover.span))
 
-    def completions(self, asked: Asked, found: Completions) -> types.CompletionList:
+    def completions(self, asked: Asked, offset: int) -> types.CompletionList:
         """Return what can stand in a document, in its order."""
         items: list[types.CompletionItem] = []
-        text = asked.text
+        text, found = asked.text, asked.editing.completions(asked.path, offset)
         for each in found.items:
             start, end, new = each.edit
             item = types.CompletionItem(
@@ -105,18 +105,18 @@ class Answers:
         item.command = types.Command(plan.message, APPLY, arguments=[edit, uri, change.base])
         return True
 
-    def document_links(self, asked: Asked, leads: list[Leads]) -> list[types.DocumentLink]:
+    def document_links(self, asked: Asked) -> list[types.DocumentLink]:
         """Return links as clients open them: a file, with its line behind `#L`."""
         found, text = [], asked.text
-        for span, spot in leads:
+        for span, spot in asked.editing.links(asked.path):
             line = asked.range_in(spot).start.line
             at = f"#L{line + 1}" if line else ""
             found.append(types.DocumentLink(text.range(span), asked.uri_of(spot.file) + at))
         return found
 
-    def outline(self, asked: Asked, items: list[OutlineItem]) -> list[Any]:
+    def outline(self, asked: Asked) -> list[Any]:
         """Return the headings of a document, below each other where the client takes that."""
-        text = asked.text
+        text, items = asked.text, asked.editing.outline(asked.path)
         if self._has_tree:
             return [_describe_heading(text, item) for item in items]
         return [
@@ -144,7 +144,7 @@ class Answers:
     def actions(
         self, asked: Asked, fixes: Iterable[Fix], told: Sequence[types.Diagnostic]
     ) -> Iterator[types.CodeAction]:
-        """Yield what can be done, of which the client shows these findings."""
+        """Yield the actions for fixes, each with the findings that the client shows of it."""
         for fix in fixes:
             try:
                 edit = self.edits.convert(asked, fix.plan, is_checked=True)

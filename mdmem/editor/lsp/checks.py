@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterator
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from mdmem.editor.lsp.positions import START
+from mdmem.editor.lsp.positions import START, TextPositions
 from mdmem.errors import MdmemError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from mdmem import Diagnostic
     from mdmem.editor.editing import TakenOver
     from mdmem.editor.lsp.documents import Asked, Documents, OpenDocument
-    from mdmem.editor.lsp.positions import TextPositions
     from mdmem.editor.lsp.vaults import ServedVault
 
     Publish = Callable[[types.PublishDiagnosticsParams], None]

@@ -1,22 +1,17 @@
-"""The documents that a client has open, in the order of what it says of them, and what is asked of them."""
+"""The documents that a client has open, and what it asks of them, in its order."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lsprotocol import types
 
-from mdmem.editor.lsp.positions import TextPositions
-from mdmem.editor.lsp.vaults import file_of, uri_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mdmem.editor.editing import Editing
-    from mdmem.editor.lsp.positions import TextLines
-    from mdmem.editor.lsp.vaults import ServedVault, Vaults
-    from mdmem.editor.places import Spot
+from mdmem.editor.editing import Editing
+from mdmem.editor.lsp.positions import TextLines, TextPositions
+from mdmem.editor.lsp.vaults import ServedVault, Vaults, file_of, uri_of
+from mdmem.editor.places import Spot
 
 
 class OpenDocument(NamedTuple):

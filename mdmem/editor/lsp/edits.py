@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from mdmem.editor.lsp.positions import START
+from mdmem.editor.lsp.positions import START, TextPositions
 from mdmem.errors import Conflict, EditRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from mdmem import Change, EditPlan, TextEdit
     from mdmem.editor.lsp.documents import Asked
-    from mdmem.editor.lsp.positions import TextPositions
 
 _NEEDED = {types.ResourceOperationKind.Create, types.ResourceOperationKind.Rename}
 
@@ -77,7 +75,7 @@ class WorkspaceEdits:
             fresh = types.OptionalVersionedTextDocumentIdentifier(uri)
             insert = types.TextEdit(types.Range(START, START), text)
             return [types.CreateFile(uri), types.TextDocumentEdit(fresh, [insert])]
-        # Nothing says of which version edits are where a file is not open: it must be that of the plan.
+        # Edits of a file that is not open name no version: it must still be as the plan has it.
         now = None if document else editing.document(change.path)
         if document is None and (now is None or now.hash != before.hash):
             raise Conflict(path=change.path, base=change.base, actual=now.hash if now else None)

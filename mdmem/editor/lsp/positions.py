@@ -6,15 +6,14 @@ A line ends where one of a memory does: at a carriage return, a line feed or bot
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lsprotocol import types
 
 from mdmem.diagnostic import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Protocol
 
     class TextLines(Protocol):
         """The line table of a text: where each line starts, but for an empty last one."""

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Event
@@ -21,18 +22,14 @@ from pygls.protocol.json_rpc import JsonRPCNotification
 from mdmem import __version__
 from mdmem.editor.lsp.answers import APPLY, Answers
 from mdmem.editor.lsp.checks import MOVED_ON, Checks, describe_moved_on
-from mdmem.editor.lsp.documents import Documents
+from mdmem.editor.lsp.documents import Asked, Documents
 from mdmem.editor.lsp.edits import convert_edits
 from mdmem.editor.lsp.positions import choose_encoding
-from mdmem.editor.lsp.vaults import Vaults, file_of
+from mdmem.editor.lsp.vaults import ServedVault, Vaults, file_of
 from mdmem.errors import Conflict, MdmemError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from mdmem import Scope
-    from mdmem.editor.lsp.documents import Asked
-    from mdmem.editor.lsp.vaults import ServedVault
 
     Place = (
         types.CompletionParams
@@ -356,10 +353,7 @@ class MemoryLanguageServer(LanguageServer):
         return await self._ask(uri, lambda asked: work(asked, asked.text.offset(place.position)))
 
     async def _complete(self, params: types.CompletionParams) -> types.CompletionList | None:
-        def work(asked: Asked, offset: int) -> types.CompletionList:
-            return self._answers.completions(asked, asked.editing.completions(asked.path, offset))
-
-        return await self._ask_at(params, work)
+        return await self._ask_at(params, self._answers.completions)
 
     def _apply(self, edit: types.WorkspaceEdit, uri: str, digest: str) -> None:
         """Ask the client for an edit, unless its document has changed since the edit was made."""
@@ -371,10 +365,7 @@ class MemoryLanguageServer(LanguageServer):
             self.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit))
 
     async def _definition(self, params: types.DefinitionParams) -> Any:
-        def work(asked: Asked, offset: int) -> Any:
-            return self._answers.definitions(asked, asked.editing.targets(asked.path, offset))
-
-        return await self._ask_at(params, work)
+        return await self._ask_at(params, self._answers.definitions)
 
     async def _references(self, params: types.ReferenceParams) -> list[types.Location] | None:
         over = Event()  # also where the client has cancelled it
@@ -390,22 +381,13 @@ class MemoryLanguageServer(LanguageServer):
             over.set()
 
     async def _hover(self, params: types.HoverParams) -> types.Hover | None:
-        def work(asked: Asked, offset: int) -> types.Hover | None:
-            return self._answers.hover(asked, asked.editing.hover(asked.path, offset))
-
-        return await self._ask_at(params, work)
+        return await self._ask_at(params, self._answers.hover)
 
     async def _document_links(self, params: types.DocumentLinkParams) -> list[types.DocumentLink] | None:
-        def work(asked: Asked) -> list[types.DocumentLink]:
-            return self._answers.document_links(asked, asked.editing.links(asked.path))
-
-        return await self._ask(params.text_document.uri, work)
+        return await self._ask(params.text_document.uri, self._answers.document_links)
 
     async def _outline(self, params: types.DocumentSymbolParams) -> list[Any] | None:
-        def work(asked: Asked) -> list[Any]:
-            return self._answers.outline(asked, asked.editing.outline(asked.path))
-
-        return await self._ask(params.text_document.uri, work)
+        return await self._ask(params.text_document.uri, self._answers.outline)
 
     async def _symbols(self, params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
         every = [self._documents.asked_of(vault) for vault in self._vaults.served]

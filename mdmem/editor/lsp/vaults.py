@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 import mdmem
-from mdmem.editor.editing import vault_around
+from mdmem.editor.editing import Editing, vault_around
 from mdmem.errors import MdmemError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mdmem.editor.editing import Editing
-
     Concerned = Callable[["ServedVault", tuple[str, ...]], None]
 
-_RETRY_SECONDS = 1.0  # after a vault could not be watched, as one whose config is broken
+_RETRY_SECONDS = 1.0  # after a vault could not be watched, such as one with a broken config
 _logger = logging.getLogger(__name__)
 
 
@@ -113,7 +110,7 @@ class Vaults:
         ]
 
     def add_folder(self, folder: str) -> None:
-        """Serve the vault of a folder that the editor shows, whose files have names as it writes them."""
+        """Serve the vault of a folder that the editor shows, with names of files as it writes them."""
         self._spelled[os.path.realpath(folder)] = folder
         self.around(os.path.join(folder, os.curdir))
 

@@ -7,11 +7,13 @@ by a comment, `<!-- mdmem: silence dangling-link -->`. A secret is always told.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_file, told
+from mdmem.document.document import Document
 from mdmem.document.text.lines import Lines
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE, Flaw
@@ -33,9 +35,6 @@ from mdmem.vault.folder import hides
 from mdmem.vault.paths import relative
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from mdmem.document.document import Document
     from mdmem.index.links.names import Names
     from mdmem.index.view import View
     from mdmem.vault.vault import Vault
@@ -142,7 +141,7 @@ class Check:
 
 
 def find_repeats(view: View, paths: Sequence[str]) -> Iterator[Diagnostic]:
-    """Report of the first of some memories which others say the same, the most alike first."""
+    """Report memories that say the same as these, the most alike first; only the first ones are compared."""
     from mdmem.memory.content import utc_now  # noqa: PLC0415 - start-up
     from mdmem.memory.duplicates import ComparedMemories  # noqa: PLC0415 - start-up
 
@@ -157,8 +156,8 @@ def find_repeats(view: View, paths: Sequence[str]) -> Iterator[Diagnostic]:
 def check_document(vault: Vault, document: Document) -> list[Diagnostic]:
     """Return what is wrong with a memory by itself: form, schema, secrets, validity.
 
-    Of a guest that names no schema or type of the vault's own all is a note, but secrets, and where and
-    whether a rule applies: an agent keeps to that.
+    In a guest that names no schema or type of the vault's own, all findings are notes, except secrets, and
+    `globs` and `enabled` of a rule: agents obey these.
     """
     findings = vault.check(document)
     if not (vault.is_data(document) or document.fields.keys().isdisjoint(("tier", "valid_to"))):
@@ -176,9 +175,9 @@ def check_document(vault: Vault, document: Document) -> list[Diagnostic]:
 
 
 def tell_guests(vault: Vault, findings: Iterable[Diagnostic], held: tuple[str, ...] = ()) -> list[Diagnostic]:
-    """Return findings, each in a file of another tool as a note: what mdmem cannot understand is not wrong.
+    """Return findings; those in files of other tools become notes: what mdmem cannot read is not wrong.
 
-    Secrets stay as they are, and what is about a rule of a schema that begins as one of `held`.
+    Secrets stay as they are, and so do rules of a schema that begin with one of `held`.
     """
 
     def is_note(found: Diagnostic) -> bool:
@@ -268,7 +267,7 @@ def check_id(around: View, document: Document) -> Iterator[Diagnostic]:
 
 
 def drop_repeats(findings: Iterable[Diagnostic], further: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield further findings, without those that stand in a line of which the same is said already."""
+    """Yield further findings; leave out those with the code and line of an earlier one."""
     reported = {(found.path, found.position.line, found.code) for found in findings}
     return (found for found in further if (found.path, found.position.line, found.code) not in reported)
 

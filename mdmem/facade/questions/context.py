@@ -31,6 +31,7 @@ from mdmem.hosts.files import SourceFiles
 from mdmem.index.hit import Hit
 from mdmem.kind import NAMESPACES, OBSERVATION, PREFERENCE, PROJECT, PROJECT_FILE, RULE, WORKING, Kind
 from mdmem.memory import content
+from mdmem.memory.content import State
 from mdmem.memory.preferences import name_of, read_preference
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.verbs import conditional
@@ -40,14 +41,13 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from mdmem.facade.scoped import ScopedMemory
-    from mdmem.memory.content import State
 
 Count = Callable[[str], int]
 
 _TEMPLATE = "context"
 _CHARACTERS_FOR_A_TOKEN = 128  # the longest token of o200k_base is one of blanks
 _LEAST_CHARACTERS = 1_000_000
-_LIST_SHARE = 10  # one part in this many of the budget is for the list of what was left out
+_LIST_SHARE = 10  # the list of what was left out has a tenth of the budget
 _LEAST_CUT = 40  # tokens; a shorter beginning of an excerpt is not worth its place
 _BETWEEN = 1  # a token for the blank lines around a fence
 _MOST_FOUND = 50
@@ -147,8 +147,8 @@ def context(
     """Return the context of a memory; see `Memory.context`.
 
     Args:
-        excluded: files that whoever is told this reads by himself, as absolute paths without links.
-        session: whose observations to give; without it, those of the session of the thread's name.
+        excluded: files that the reader reads by itself, as absolute paths without links.
+        session: give its observations; without it, those of the session of the thread's name.
     """
     if budget < 1:
         raise Usage(problem=f"a budget is 1 token or more, not {budget}", remedy="leave it out for 4,000")
@@ -525,7 +525,7 @@ class _Composer:
         return sum(cost for number, cost in enumerate(draft.costs) if number not in draft.kept)
 
     def _append_rest(self, rest: int) -> bool:
-        """Append what fits into the tokens that are left, behind all parts, which stay as they are."""
+        """Append parts with what fits into the tokens that are left; return whether any does."""
         for draft in () if self._further else self._drafts[:]:
             numbers = (n for n in draft.by_rank() if n in draft.remainders or n not in draft.kept)
             left = [draft.remainders.get(number, draft.there.excerpts[number]) for number in numbers]
@@ -556,7 +556,7 @@ class _Composer:
                 draft.tokens += self._cost_of(parted.kept)
 
     def _is_given_elsewhere(self, draft: _PartDraft, excerpt: Excerpt) -> bool:
-        """Return whether it was found, and other parts give all of its lines but blank ones."""
+        """Return whether other parts give all lines of a found passage."""
         if draft.place is not _FOUND:
             return False
         lines = {excerpt.first + at for at, line in enumerate(excerpt.text.split("\n")) if line.strip()}
@@ -567,7 +567,7 @@ class _Composer:
         return not lines
 
     def _drop_excerpts(self, excess: int) -> bool:
-        """Take excerpts out, the last part first, until `excess` tokens are gained; whether any was."""
+        """Take excerpts out, the last part first, until `excess` tokens are gained; return whether any is."""
         gained = 0
         for draft in reversed(self._drafts):
             order = [number for number in draft.by_rank() if number in draft.kept]

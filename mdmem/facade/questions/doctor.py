@@ -138,7 +138,7 @@ def examine_host(health: Health, host: str, root: str) -> Health:
 
 
 def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> Iterator[Diagnostic]:
-    """Yield what a look finds; where it cannot look, that."""
+    """Yield the findings of a look, or the error that ends it."""
     try:
         yield from look()
     except MdmemError as error:
@@ -176,7 +176,7 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
 
 
 def find_differing(view: View) -> Iterator[str]:
-    """Yield the memories of which the index says something else than the file, though it was made current."""
+    """Yield the memories that the index, though current, has otherwise than their files."""
     view.index.sync()
     paths = view.index.text(lambda text: text.paths())
     texts = {view.inside(path) for path in paths if view.vault.wall.holds(path)}
@@ -259,7 +259,7 @@ def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _find_odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
-    """Files and folders whose names not every system can hold, or tell apart."""
+    """Yield files and folders with names that some systems cannot hold or tell apart."""
     looked: set[str] = set()
     folded: dict[tuple[str, str], str] = {}
     for path in paths:
@@ -295,7 +295,7 @@ def _check_programs(_: Vault, facts: Facts) -> list[Diagnostic]:
 
 
 def _find_leftovers(vault: Vault) -> Iterator[Diagnostic]:
-    """Temporary files that nothing will finish: in the staging folder, and beside mounted files."""
+    """Yield temporary files that nothing uses any more, in the staging folder and beside mounted files."""
     staging = os.path.join(vault.root, STAGING)
     beside = {os.path.join(vault.workspace, *parts[:-1]): _BESIDE for parts in vault.disk.mounts.values()}
     found = [(f, name) for f, prefix in ({staging: ""} | beside).items() for name in _list_names(f, prefix)]
@@ -309,7 +309,7 @@ def _find_leftovers(vault: Vault) -> Iterator[Diagnostic]:
 
 
 def _check_git(vault: Vault) -> Iterator[Diagnostic]:
-    """Local state that git has, and memories that it does not take."""
+    """Report local state that git has, and memories that it ignores."""
     repository = Repository.find(vault.root)
     if repository is None:
         return
@@ -323,7 +323,7 @@ def _check_git(vault: Vault) -> Iterator[Diagnostic]:
 
 
 def _find_foreign_state(vault: Vault) -> Iterator[Diagnostic]:
-    """Local state that was written elsewhere: it is not used, and takes room."""
+    """Report local state that was written elsewhere: it is not used, and takes room."""
     if passed := vault.disk.trash.passed_over():
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
@@ -338,7 +338,7 @@ def _find_foreign_state(vault: Vault) -> Iterator[Diagnostic]:
 
 
 def _check_sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
-    """Conversations that git would take or hooks do not keep."""
+    """Report conversations that git would take, or that hooks do not keep."""
     if refused := capture_refused(vault):
         yield about_file(CONFIG_PATH, refused.code, refused.message, refused.hint, severity="warning")
     walked = {found.path.rpartition("/")[0] for found in vault.store.walk(vault.wall, (".jsonl",))}
@@ -366,7 +366,7 @@ def _check_ignores(vault: Vault) -> Iterator[Diagnostic]:
 
 
 def find_unignored(vault: Vault) -> list[str]:
-    """Return the lines that the `.gitignore` of a vault lacks and whose files git would take."""
+    """Return the lines that the `.gitignore` of a vault lacks, where git would take their files."""
     missing = find_missing_ignores(vault.root)
     repository = Repository.find(vault.root) if missing else None
     if repository is None:
@@ -378,7 +378,8 @@ def find_unignored(vault: Vault) -> list[str]:
 
 def _make_sample(line: str) -> str:
     """Return a file that a line of `.gitignore` leaves out."""
-    return line.replace("**", "users/x").replace("*", "x").strip("/") + "/x" * line.endswith("/")
+    name = line.replace("**", "users/x").replace("*", "x").strip("/")
+    return f"{name}/x" if line.endswith("/") else name
 
 
 def _names_of_own(vault: Vault, folder: str) -> set[str]:

@@ -16,13 +16,12 @@ from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import estimate, fenced, in_line, visible
 from mdmem.errors import MdmemError
-from mdmem.index.hit import day_of, fields_of
+from mdmem.index.hit import Hit, day_of, fields_of
 from mdmem.kind import PREFERENCE
 
 if TYPE_CHECKING:
     from mdmem.document.document import Document
     from mdmem.facade.scoped import ScopedMemory
-    from mdmem.index.hit import Hit
     from mdmem.memory.preferences import Preference
     from mdmem.vault.vault import Vault
 

@@ -20,11 +20,12 @@ import shutil
 import tempfile
 import tomllib
 import weakref
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from mdmem.document.document import digest, parse
+from mdmem.document.document import Document, digest, parse
 from mdmem.document.moment import moment_of, stamp
 from mdmem.errors import DocumentRefused, GitFailed, MemoryNotFound, NamedNotFound, Usage
 from mdmem.memory.validity import read_moment
@@ -32,9 +33,6 @@ from mdmem.review.tracked import Tracked
 from mdmem.vault.folder import PAST_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from mdmem.document.document import Document
     from mdmem.vault.vault import Vault
 
 Certainty: TypeAlias = Literal["exact", "git", "unsure", "not kept"]
@@ -242,7 +240,7 @@ class PastCopy:
     Attributes:
         root: its folder, a vault that refuses changes.
         moment: in UTC; of a commit, when it was made.
-        unsure: the memories whose state then is not certain, each with `unsure` or `not kept`.
+        unsure: the memories with an uncertain state, each with `unsure` or `not kept`.
 
     The copy is not removed while this object is there.
     """

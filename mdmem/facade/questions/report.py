@@ -7,6 +7,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -14,17 +15,14 @@ from mdmem.errors import Usage
 from mdmem.index.code.citations import AMBIGUOUS, CHANGED, DANGLING, MOVED, STALE
 from mdmem.index.hit import day_of
 from mdmem.index.links.lineage import CONTRADICTED, find_references
-from mdmem.index.links.references import CODE, LINKS, occurrences
+from mdmem.index.links.references import CODE, LINKS, Occurrence, occurrences
 from mdmem.memory import provenance, validity
 from mdmem.memory.duplicates import ComparedMemories, is_compared
 from mdmem.memory.quality import Evidence, MemoryQuality, judge_memory
 from mdmem.memory.verbs import among
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from mdmem.facade.scoped import ScopedMemory
-    from mdmem.index.links.references import Occurrence
     from mdmem.index.view import View
 
 _WORST = 5  # memories that are named, of each of as many kinds
@@ -163,7 +161,7 @@ def _fix_citation(place: Occurrence) -> tuple[str, str]:
 
 def _write_command(verb: str, *arguments: str) -> str:
     """Write a command that runs as it stands: no name or text that begins with a dash is an option."""
-    end = "-- " * any(each.startswith("-") for each in arguments)
+    end = "-- " if any(each.startswith("-") for each in arguments) else ""
     return f"mdmem {verb} {end}{shlex.join(arguments)}"
 
 

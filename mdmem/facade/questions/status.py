@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -17,19 +18,15 @@ from mdmem.facade.questions.doctor import find_unignored
 from mdmem.git.repository import Repository
 from mdmem.hosts.hosts import find_installed
 from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE
-from mdmem.index.links.references import CODE, LINKS, occurrences
+from mdmem.index.links.references import CODE, LINKS, Occurrence, occurrences
+from mdmem.index.view import View
 from mdmem.review.review import Review
 from mdmem.review.tracked import Tracked, describe_ignored
-from mdmem.vault.paths import Namespace
+from mdmem.vault.paths import Namespace, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from mdmem.facade.scoped import ScopedMemory
     from mdmem.facade.service import Service
-    from mdmem.index.links.references import Occurrence
-    from mdmem.index.view import View
-    from mdmem.vault.paths import Scope
 
 T = TypeVar("T")
 

@@ -7,14 +7,13 @@ but what tells of use depends on them.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.moment import stamp_of
 from mdmem.vault.paths import relative
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mdmem.vault.uses import UseTable
     from mdmem.vault.vault import Vault
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import confidence as rules
+from mdmem.document.confidence import ConfidenceTerm
+from mdmem.document.document import Document
 from mdmem.document.source import said_in, sourced_bullets
 from mdmem.errors import DocumentRefused, GitFailed, MdmemError, NeedsFolder
 from mdmem.index.hit import day_of, fields_of
@@ -15,10 +18,6 @@ from mdmem.memory import provenance, validity
 from mdmem.memory.content import utc_now
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from mdmem.document.confidence import ConfidenceTerm
-    from mdmem.document.document import Document
     from mdmem.facade.questions.uses import Use
     from mdmem.facade.scoped import ScopedMemory
     from mdmem.index.view import View

@@ -1,4 +1,4 @@
-"""A backend of deepagents whose files are a vault (the extra `deepagents`).
+"""A backend of deepagents that keeps its files in a vault (the extra `deepagents`).
 
 create_deep_agent(model, backend=VaultBackend(mdmem.open("memories")))
 """
@@ -92,7 +92,7 @@ class VaultBackend(BackendProtocol):
         return GrepResult(matches=matches, truncated=bool(hits and hits[-1].left_out))
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
-        """Return the memories whose paths fit a glob."""
+        """Return the memories with paths that fit a glob."""
         try:
             within = _path_prefix(path or "/").rstrip("/")
             listed = self._memory.ls(within, globs=_globs_for(pattern))
@@ -172,7 +172,7 @@ def _path_prefix(path: str) -> str:
 
 
 def _globs_for(pattern: str) -> list[str]:
-    """Return the globs that a file's name, and that of the memory in which it is kept, has to fit one of."""
+    """Return a glob for the name of a file, and one for the memory that it is kept in."""
     return [pattern, f"{pattern}{MARKDOWN}"]
 
 

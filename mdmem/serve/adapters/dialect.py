@@ -14,7 +14,7 @@ from typing import Any
 
 Given = Mapping[str, Any]
 DEAF = frozenset({"copilot-cli", "cursor", "vscode"})
-"""The hosts that hand nothing of what a hook says with a prompt to the model."""
+"""The hosts that do not hand the model what a prompt hook says."""
 _NATIVE = frozenset({"claude-code", "codex"})
 _NAMES = {"conversation_id": "session_id", "tool_args": "tool_input", "tool_result": "tool_response"}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
@@ -37,8 +37,8 @@ def translate(given: Given, host: str = "") -> dict[str, Any]:
     """Return what a host says in the words of Claude Code, with the host as `host`.
 
     Args:
-        host: the host whose settings hold the command; empty when it does not say. What is said tells
-            whether another host reads those settings.
+        host: the host that the command names; empty where it names none. What is said tells whether
+            another host reads its settings.
     """
     names = {name: _CAPITAL.sub(r"_\1", name).lower() for name in reversed(list(given))}
     said = {_NAMES.get(called, called): given[name] for name, called in names.items()}

@@ -47,8 +47,8 @@ CONTEXT_TOKENS = 2_000
 """About how much a session begins with."""
 PROMPT_TOKENS = 500
 """About how much is said with a prompt."""
-# What fits a prompt holds half of what its words are worth, the rarer the more, and two of them at least. Of
-# questions that memories answer two of three find such a passage; of other prompts, one of twenty or thirty.
+# A passage fits a prompt if it holds two of its words or more, and half of their weight: rare words weigh
+# more. Two of three questions that memories answer find one; of other prompts, one of twenty or thirty.
 _SHARE = 0.5
 _WORDS = 2
 _MOST_PASSAGES = 3
@@ -69,7 +69,7 @@ def answer(
     Args:
         event: `session-start`, `user-prompt`, `post-edit`, `post-tool`, `pre-compact`, `stop`, or
             `background`, which hooks start themselves.
-        host: the host whose settings hold the command; empty when it does not say.
+        host: the host that the command names; empty where it names none.
         vault: the vault that the command names; it tells settings of one host apart.
     """
     if event not in {*_ANSWERS, BACKGROUND}:
@@ -160,7 +160,7 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 
 def _name_other_thread(thread: str, changed: float, own: str) -> str:
-    """Say whose the working memory is that a session begins with and does not own."""
+    """Say which thread the working memory belongs to that a session is given."""
     word = f"The working memory above is of another session, thread {thread} ({_format_age(changed)})."
     if not own:
         return f"{word} Go on with it only in the same work."
@@ -250,7 +250,7 @@ def _look(memory: Memory, given: Given, edited: Collection[str] = ()) -> tuple[l
 
 
 def _name_changed(memory: Memory, changed: Sequence[str], since: float) -> str:
-    """Name what has changed: nothing tells a command from an editor that saved meanwhile."""
+    """Name the changed files: a command may have changed them, or an editor that saved meanwhile."""
     names = ", ".join(os.path.relpath(file, memory.workspace) for file in changed[:_MOST])
     more = f" and {len(changed) - _MOST} more" if len(changed) > _MOST else ""
     then = time.strftime("%H:%M:%S", time.localtime(since))
@@ -287,7 +287,7 @@ def _post_tool(memory: Memory, given: Given) -> None:
 
 
 def _output_text(answer: Any) -> str:
-    """Return the text of what a tool answered; where the host's form is not known, its JSON."""
+    """Return the text of a tool's answer; its JSON where the form of the host is not known."""
     if isinstance(answer, str):
         return answer
     if isinstance(answer, list):
@@ -346,7 +346,7 @@ def _answer_stop(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 
 def _tell_waiting(memory: Memory, given: Given) -> str:
-    """Say how many memories wait for a review, where that is another number than this session was told."""
+    """Say how many memories wait for a review, unless this session was told the same number."""
     try:
         file = _session_file(memory, given, "r")
     except MdmemError:
@@ -363,7 +363,7 @@ def _tell_waiting(memory: Memory, given: Given) -> str:
 
 
 def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:
-    """Return what lets the agent go on, once, where working memory is older than the edits of its session."""
+    """Ask the agent once to go on, where its working memory is older than the edits of its session."""
     # What stopped it once must not stop it again, nor a session that has edited nothing since.
     if given.get("stop_hook_active") is not False or not _edited_since(memory, given, 0):
         return None
@@ -435,7 +435,7 @@ def _add_context(event: str, text: str) -> dict[str, Any]:
 
 
 def _host_of(given: Given) -> str:
-    """Return the host; that of what is not translated, such as what `background` is given, too."""
+    """Return the host, also of what is not translated, such as what `background` is given."""
     return str(given.get("host") or dialect.translate(given)["host"])
 
 
@@ -463,7 +463,7 @@ def _format_age(moment: float) -> str:
 
 
 def _mark_file(memory: Memory, given: Given) -> str:
-    """Return the file whose time is that of the last edit in a session."""
+    """Return the file that is touched at each edit of a session."""
     return _session_file(memory, given, "s")
 
 

@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -20,8 +21,6 @@ from mdmem import Scope
 from mdmem.errors import MdmemError, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.authentication import AuthCredentials, BaseUser
     from starlette.requests import HTTPConnection
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mdmem import as_json, clipped, estimate
 from mdmem.errors import IndexNotReady, MdmemError, PathRefused, Unavailable, Usage, VaultNotFound
-from mdmem.facade.paths import PathReader
+from mdmem.facade.paths import PathReader, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from mdmem.facade.memory import Memory
-    from mdmem.facade.paths import Role
 
 
 T = TypeVar("T")
@@ -55,7 +52,7 @@ def short_hash(digest: str | None) -> str:
 
 
 def fit(items: Iterable[tuple[T, str]], budget: int) -> list[tuple[T, str]]:
-    """Return the first items, each with its text, that fit into a budget of tokens: one at least."""
+    """Return the first items, each with its text, that fit into a budget of tokens; at least one."""
     taken: list[tuple[T, str]] = []
     for item in items:
         budget -= estimate(item[1]) + 1  # what stands between two
@@ -66,7 +63,7 @@ def fit(items: Iterable[tuple[T, str]], budget: int) -> list[tuple[T, str]]:
 
 
 def cut_text(text: str, budget: int) -> str:
-    """Return the beginning of a text that fits into a budget of tokens: a character at least."""
+    """Return the beginning of a text that fits into a budget of tokens; at least one character."""
     most = budget * _CHARACTERS_A_TOKEN
     while most > 1 and estimate(text[:most]) > budget:
         most //= 2
@@ -81,7 +78,7 @@ def clipped_to(text: str, budget: int) -> str:
 def page_of_lines(
     lines: Iterable[str], count: int, asked: tuple[int, int, int], budget: int, between: str = ""
 ) -> tuple[dict[str, Any], str]:
-    """Take the lines that fit into a budget of tokens; of the first one at least a character.
+    """Take the lines that fit into a budget of tokens; at least one character of the first.
 
     Args:
         lines: the lines from the first one that is asked for.
@@ -167,7 +164,8 @@ class Bound:
     """What the host has bound; no argument of a tool leaves it.
 
     Attributes:
-        thread: the only thread whose session, summary, observations and working memory are there; None: all.
+        thread: the only thread that is there, with its session, summary, observations and working memory;
+            None for all.
         read_only: whether the tools that change something are left out, and refused.
         budget: about how many tokens an answer may have.
         say: is told warnings and what failed on this machine, where clients are on others and are not.

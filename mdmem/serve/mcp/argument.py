@@ -45,7 +45,7 @@ def _prune_schema(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     kept = {key: _prune_schema(each) for key, each in schema.items() if key not in _DROPPED}
-    if "properties" in schema:  # one of which may have a name of those
+    if "properties" in schema:  # and a property may have one of those names
         kept["properties"] = {name: _prune_schema(each) for name, each in schema["properties"].items()}
     if {"type": "null"} in kept.get("anyOf", ()):
         kind = next(each for each in kept.pop("anyOf") if each != {"type": "null"})

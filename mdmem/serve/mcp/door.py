@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from uvicorn import Config, Server
 from mdmem.errors import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -12,8 +13,6 @@ from mdmem.errors import Usage
 from mdmem.serve.mcp.door import HOST, Door, listen, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from mdmem.serve.mcp.server import MemoryServer
 
 TOKEN = "MDMEM_MCP_TOKEN"  # noqa: S105 - the name of the variable that holds it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from threading import Thread
@@ -19,16 +20,12 @@ from mcp.shared.exceptions import MCPError
 from mdmem import __version__
 from mdmem.errors import MdmemError, Unavailable
 from mdmem.serve.mcp import prompts, resources
-from mdmem.serve.mcp.answer import describe_error
+from mdmem.serve.mcp.answer import Answer, Bound, Tick, describe_error
 from mdmem.serve.mcp.resources import ROOT
-from mdmem.serve.mcp.tools import NAMES, Toolbox
+from mdmem.serve.mcp.tools import NAMES, Toolbox, ToolSpec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from mdmem import Keeper
-    from mdmem.serve.mcp.answer import Answer, Bound, Tick
-    from mdmem.serve.mcp.tools import ToolSpec
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

@@ -7,17 +7,15 @@ A host that has bound a thread lets its agent see the session of that name alone
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mdmem import as_json
 from mdmem.errors import Usage
-from mdmem.serve.mcp.answer import AS_JSON, Answer, answer_page, cut_text, fit, page_of_lines
+from mdmem.serve.mcp.answer import AS_JSON, Answer, Bound, answer_page, cut_text, fit, page_of_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mdmem import Message, SessionHits
-    from mdmem.serve.mcp.answer import Bound
 
 FOLDER = "sessions"
 RESULT = "result:"

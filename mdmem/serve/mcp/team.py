@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -23,12 +24,13 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from uvicorn import Server
 
 from mdmem.errors import MdmemError, Usage
+from mdmem.serve.mcp.answer import Answer, Bound
 from mdmem.serve.mcp.door import configure, listen
 from mdmem.serve.mcp.http import PATH
 from mdmem.serve.mcp.server import Context, MemoryServer
@@ -36,15 +38,12 @@ from mdmem.serve.mcp.tools import Toolbox
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable
 
     import mcp_types as types
     from anyio.abc import TaskGroup, TaskStatus
-    from starlette.requests import Request
     from starlette.types import Receive, Scope as Requested, Send
 
     from mdmem.serve.mcp.access import AccessFile, TokenGrant
-    from mdmem.serve.mcp.answer import Answer, Bound
 
 HERE = ("127.0.0.1", "localhost", "::1")
 """Addresses that only programs of this machine reach."""
@@ -111,7 +110,7 @@ class Team:
             keeper.close()
 
     async def __call__(self, scope: Requested, receive: Receive, send: Send) -> None:
-        """Answer a request whose token is good."""
+        """Answer a request with a good token."""
         grant: TokenGrant = scope["user"].access_token.claims["grant"]
         refusal = PlainTextResponse("only POST", 405, {"Allow": "POST"})
         if scope["method"] == "POST":

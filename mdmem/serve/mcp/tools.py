@@ -6,21 +6,19 @@ import copy
 import inspect
 import sys
 import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import BaseModel
 
 from mdmem.errors import ConfigInvalid, MdmemError, Usage
 from mdmem.kind import KINDS
 from mdmem.serve.mcp import verbs
 from mdmem.serve.mcp.answer import Answer, Bound, Tick, describe_error, encodable, name_tools, no_tick
 from mdmem.serve.mcp.argument import input_schema, read_arguments, read_signature
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Each calls one verb of the façade, and bounds its answer.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,6 +18,7 @@ from mdmem.errors import MdmemError, Usage, show_name
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.paths import NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY
 from mdmem.kind import KINDS, WORKING, Kind
+from mdmem.memory.verbs import Listed
 from mdmem.serve.mcp import sessions
 from mdmem.serve.mcp.answer import (
     AS_JSON,
@@ -32,10 +33,7 @@ from mdmem.serve.mcp.answer import (
 from mdmem.serve.mcp.argument import Count, Fields, Number, Positive, Texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from mdmem import Applied, Document, EditPlan, Hit, Reference
-    from mdmem.memory.verbs import Listed
 
 Verb = Callable[[Kinds[Any]], Any]
 
@@ -92,9 +90,9 @@ def search(
     limit: Positive = 10,
     offset: Number = 0,
 ) -> Answer:
-    """Find the memories that fit best by words, each with its best lines.
+    """Find the memories that match some words best, each with its best lines.
 
-    Take it for a question or a topic. Words, "phrases", prefix*, -not, tag: type: path:.
+    Use it for a question or a topic. Words, "phrases", prefix*, -not, tag: type: path:.
     """
     if sessions.is_session(call, within):
         sessions.refuse_options(types=types, tags=tags, where=where, any_state=any_state, as_of=as_of)
@@ -134,9 +132,9 @@ def grep(
     limit: Positive = PAGE,
     offset: Number = 0,
 ) -> Answer:
-    """Find every line that has exactly a text, or fits a regular expression.
+    """Find every line that holds a text exactly, or matches a regular expression.
 
-    Take it for a name, an identifier or to be complete.
+    Use it for a name or an identifier, or to find every place.
     """
     if sessions.is_session(call, within):
         sessions.refuse_options(globs=globs, where=where)
@@ -426,8 +424,7 @@ def write(
 ) -> Answer:
     """Replaces all: write a whole memory (.md or .json); one that is there needs base, or overwrite.
 
-    With fields instead of content it sets these fields of the frontmatter (source.type: nested), and nothing
-    else changes.
+    With fields instead of content it sets only these fields of the frontmatter (source.type: nested).
     """
     path = call.paths.resolve(path, NEW if fields is None else WRITE)
     supersedes = call.paths.resolve(supersedes, WRITE)
@@ -471,8 +468,8 @@ def section(
 ) -> Answer:
     """Replaces one section, found by its heading or heading path (Design > Index), or adds to it.
 
-    Its subsections are replaced as well, unless keep_subsections. where=append adds at its end. Without
-    heading, where=append adds at the end of the memory, which is made if it is not there.
+    Its subsections are replaced too, unless keep_subsections. where=append adds at its end. Without heading,
+    where=append adds at the end of the memory, and makes it if it is not there.
     """
     path = call.paths.resolve(path, WRITE if heading else NEW)
     if heading:
@@ -535,8 +532,8 @@ def remember(
 ) -> Answer:
     """Keep something where it belongs.
 
-    Note and project (AGENTS.md) add to what is there; working memory of a thread or resource and a preference
-    are replaced.
+    A note and project memory (AGENTS.md) are added to; a preference, and the working memory of a thread or
+    resource, are replaced.
     """
     resource = resource or None
     if kind == WORKING.name and not resource:

@@ -148,7 +148,6 @@ class _Typing:
     def _offer_memories(
         self, typed: str, span: Span, write: Callable[[str], str], *, in_destination: bool = False
     ) -> Completions:
-        """Offer memories by name, path, id, alias and title."""
         source, wanted = self._document.path, typed.strip().casefold()
         folder, outlines = source.rpartition("/")[0], self._around.outlines
         fitting: list[list[str]] = [[] for _ in range(_WORST + 1)]

@@ -350,7 +350,6 @@ def _match_anchor(around: Overlay, path: str, mark: str) -> Callable[[str], bool
 
 
 def _find_tagged(around: Overlay, name: str, is_over: Callable[[], bool] = bool) -> Iterator[Spot]:
-    """Yield where a tag stands, and those below it."""
     wanted = tag_key(name)
     for path in around.tagged(name):
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
@@ -559,7 +558,6 @@ def _rename_target(around: Overlay, document: Document, link: Link, new: str, *,
 
 
 def _path_for(path: str, new: str) -> str:
-    """Return the path that a memory gets by a new name."""
     suffix = next(each for each in ANY_SUFFIXES if path.endswith(each))
     name = new if new.endswith(suffix) else new + suffix
     return name if "/" in name else join(path.rpartition("/")[0], name)

@@ -127,12 +127,10 @@ def _hold_session(memory: ScopedMemory, key: str) -> contextlib.AbstractContextM
 
 
 def _hold_indexing(memory: ScopedMemory) -> contextlib.AbstractContextManager[object]:
-    """Hold the lock of the process that makes the index; LockTimeout where another one has it."""
     return files.held(os.path.join(memory.index.folder, _INDEX_LOCK), 0)
 
 
 def _scope_options(memory: ScopedMemory) -> list[str]:
-    """Return the options of the program that name the same memories."""
     scope = memory.scope
     resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
     given = {"vault": memory.name, "user": scope.user, "project": scope.project, "resource": resource}

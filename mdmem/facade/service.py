@@ -117,6 +117,7 @@ class Service:
         self._memory.index = FileIndex(self._vault, self._memory.scope.layers, self.not_ready)
         # Needed next; they are imported while ripgrep is at work.
         from mdmem.document import properties  # noqa: F401, PLC0415
+        from mdmem.facade import background  # noqa: F401, PLC0415
         from mdmem.memory import validity  # noqa: F401, PLC0415
         from mdmem.vault.template import rendering, templates  # noqa: F401, PLC0415
 

@@ -178,7 +178,6 @@ def _read_text(path: str, project: str | None) -> str | None:
 
 
 def _refuse_another(path: str, values: Any, addition: Addition) -> None:
-    """Refuse to replace a value that is not ours."""
     keys, value, is_item = addition
     present = _value_at(values, keys)
     # What an earlier `install` wrote may name another vault, or another place of the program.

@@ -101,7 +101,6 @@ def _shape_row(row: ReviewedRow) -> dict[str, Any]:
 
 
 def _review_again(memory: Memory, paths: Iterable[str]) -> list[Any]:
-    """List those of some memories that differ from the last commit now."""
     wanted, found = {*paths}, list["Reviewed"]()
     with suppress(MdmemError):
         found = memory.git.review([*wanted] if len(wanted) == 1 else [])
@@ -178,7 +177,6 @@ def _place_links(shown: ShownText, links: list[tuple[Span, dict[str, Any]]]) -> 
 
 
 def _show_line(memory: Memory, path: str, line: int) -> dict[str, Any]:
-    """Return a line of a memory, and where it is."""
     text = ""
     with suppress(MdmemError):
         text = memory.show(path).lines.content(line)

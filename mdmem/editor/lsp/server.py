@@ -316,7 +316,6 @@ class MemoryLanguageServer(LanguageServer):
             self._checks.close(document)
 
     def _check_again(self, vault: ServedVault, paths: tuple[str, ...]) -> None:
-        """Check open memories again, because of what happened elsewhere."""
         for path in paths:
             if document := self._documents.at(vault, path):
                 self._checks.request(document.uri)

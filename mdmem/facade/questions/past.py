@@ -127,7 +127,6 @@ def _find_committed(
 
 
 def _list_standing(vault: Vault) -> set[str]:
-    """List the memories that are there now."""
     return {each.path for each in vault.walk("") if not each.problem}
 
 
@@ -151,7 +150,6 @@ def find_texts(vault: Vault, moment: datetime, paths: Collection[str]) -> Iterat
 
 
 def _refuse_unkept(vault: Vault, then: Then) -> None:
-    """Refuse a moment that is before all that is kept."""
     if then.commit:
         return
     oldest = min(filter(None, (moment_of(entry.time) for entry in vault.history())), default=None)

@@ -105,7 +105,6 @@ def _describe_scope(scope: Scope) -> str:
 
 
 def _count_pointing(view: View) -> Counter[str]:
-    """Count citations that are stale and links that are broken, in one pass."""
     codes = {DANGLING: "dangling-link", AMBIGUOUS: "ambiguous-link"}
     silenced = view.vault.config.check.silenced
     wrong = {state for state, code in codes.items() if code not in silenced}

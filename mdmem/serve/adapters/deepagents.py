@@ -166,7 +166,6 @@ class VaultBackend(BackendProtocol):
 
 
 def _path_prefix(path: str) -> str:
-    """Return what the paths of the memories in a folder begin with."""
     folder = check_folder(path.lstrip("/"))
     return f"{folder}/" if folder else ""
 

@@ -169,7 +169,6 @@ def _name_other_thread(thread: str, changed: float, own: str) -> str:
 
 
 def _read_by_host(memory: Memory, given: Given, short: int = 0) -> frozenset[str]:
-    """Return the files that the host reads whole by itself, as absolute paths without links."""
     host = str(given["host"]).removesuffix("-code")
     return memory.project.find_read_by_host(host, str(given.get("cwd") or os.getcwd()), short)
 

@@ -117,7 +117,6 @@ class MemoryServer:
             return await self._in_thread(ctx, work)
 
     def _name_client(self, ctx: Context) -> str:
-        """Return how the client named itself; empty where it did not."""
         told = ctx.session.client_params
         return told.client_info.name if told else ""
 

@@ -28,7 +28,7 @@ from mdmem.document.tree import LINEAGE
 from mdmem.editor import completions, fixes, places
 from mdmem.editor.completions import Completions
 from mdmem.editor.fixes import Fix
-from mdmem.editor.overlay import LinkRow, Memories, Opened, Overlay
+from mdmem.editor.overlay import Memories, Opened, Overlay
 from mdmem.editor.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
 from mdmem.errors import DocumentRefused, EditRefused, MdmemError, PathRefused
 from mdmem.facade.questions.check import check_open, describe_refusal, tell_guests
@@ -479,7 +479,7 @@ def _is_concerned(opened: Opened, keys: Collection[str], names: Collection[Name]
     if record is None:
         return False
     return (
-        any(LinkRow._make(row).key in keys for row in record.links)
+        any(row.key in keys for row in record.links)
         or any(name in names for name in record.names)
         or (is_any and any(key in LINEAGE for _, key, _ in record.fields))
     )

@@ -163,7 +163,7 @@ class Database:
         return []
 
     def known(self, paths: Collection[str] | None = None) -> dict[str, tuple[int, int, int, int]]:
-        """Return the values of `Seen` of each file as indexed, by its path: of all, or at or below `paths`."""
+        """Return the values of `Seen` of each indexed file, by its path: of all, or at or below `paths`."""
         query = "SELECT path, mtime_ns, ctime_ns, size, inode FROM documents"
         if paths is None:
             rows = self.rows(query)

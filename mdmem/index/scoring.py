@@ -287,7 +287,7 @@ class Scorer:
     def _inspect_memories(
         self, found: Sequence[DocAddress], more: Sequence[DocAddress] = (), nearness: Nearness | None = None
     ) -> Iterator[Contender]:
-        """Find the clauses that match each memory: those found by words, and more that are near in meaning."""
+        """Find the clauses that match each memory: those found by words, and those near in meaning."""
         addresses = [*found, *more]
         wholes, near = self._index.wholes(addresses), dict[int, dict[int, float]]()
         if nearness:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mdmem.memory.working import WorkingInfo
 
 
-_title_option = click.option("--title", help="Give the section this heading; else the local time.")
+_title_option = click.option("--title", help="Put the text below this heading.")
 _why_option = click.option("--why", help="Give the reason.")
 _json_option = click.option("--json-value", is_flag=True, help="Read VALUE as JSON.")
 _about_resource = "Use the memory of this resource."

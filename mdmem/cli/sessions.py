@@ -345,13 +345,16 @@ def sessions_summaries(memory: Memory) -> int:
 @options.thread_argument("session", metavar="[KEY]", required=False)
 @options.all_option()
 @click.option("--watch", is_flag=True, help="Go on, as they grow, until it is stopped.")
+@click.option("--now", is_flag=True, help="Observe what is new, however little it is.")
 @options.model_option
 @options.read_command
 def sessions_observe(memory: Memory, watch: bool, **given: Any) -> int:
-    """Note what sessions came to since the last time, and let a model reflect on that, where it is due.
+    """Write observations: what was asked, decided and left open in sessions since the last time.
 
-    When it is, the config says under [observation]. Each memory that is made is printed. A session that
-    another process observes is left to that one. The exit code is 1 where anything went wrong.
+    One is due after 1,000 tokens of messages, or as many as [observation] of the config says; --now does not
+    wait for that. A model, where one is set, also reflects on the observations. Each memory that is made is
+    printed. A session that another process observes is left to that process. The exit code is 1 when anything
+    went wrong.
     """
     key = given["session"]
     if key is not None and not watch and not memory.sessions.exists(key):
@@ -373,12 +376,19 @@ def sessions_observe(memory: Memory, watch: bool, **given: Any) -> int:
 
 
 def _print_waiting(waiting: Sequence[WaitingSession], *, is_all: bool) -> None:
-    """Say of which sessions too little is new to be observed."""
+    """Say in which sessions too little is new to be observed, what that waits for, and how not to wait."""
     for each in waiting[: render.MANY]:
         of = f"{each.session}: " if is_all else ""
-        render.print_remarks([f"{of}not yet: {each.tokens:,} of {each.needed:,} tokens"])
+        count = f"{each.tokens:,} of {each.needed:,} tokens of messages"
+        state = f"not yet: {count}" if each.tokens else "nothing new was said"
+        render.print_remarks([f"{of}{state}"])
     more = len(waiting) - render.MANY
     render.print_remarks([f"and {more:,} more sessions"] if more > 0 else [])
+    new = [each.session for each in waiting if each.tokens]
+    if new:
+        name = "--all" if is_all else shlex.quote(new[0])
+        number = "`[observation] message_tokens` in .mdmem/config.toml says how many it takes"
+        render.print_remarks([f"`mdmem sessions observe {name} --now` does not wait; {number}"])
 
 
 def _print_observed(each: ObservedSession) -> None:

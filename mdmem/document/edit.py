@@ -14,12 +14,16 @@ from typing import Any, Literal, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.document import Document, parse_text
 from mdmem.document.frontmatter import BOM
+from mdmem.document.markdown import blocks
 from mdmem.document.text.diff import hunks, shared
 from mdmem.document.text.lines import LINE_END, whole_lines, with_newline
 from mdmem.document.text.regex import Allowance, expanded, foreign, regex
-from mdmem.errors import EditRefused, MdmemError, NearLine, TextAmbiguous, TextNotFound
+from mdmem.errors import EditRefused, MdmemError, NearLine, TextAmbiguous, TextNotFound, TooManyParts
 
 _CRLF = regex(r"\r\n")
+# The beginning of a line that no block of its own begins, and that of one which may stand in a list or quote.
+_WORDS = regex(r"(?![>|]|#{1,6}[ \t]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]|```|~~~|---)\S")
+_CONTAINER = regex(r"[ \t>]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]")
 # More edits of one memory are made as one.
 _MOST_EDITS = 10_000
 # What helps where a pattern matches nowhere.
@@ -235,9 +239,38 @@ def insert(document: Document, line: int, new: str) -> list[TextEdit]:
 
 
 def append(document: Document, new: str) -> list[TextEdit]:
-    """Add lines at the end; a missing final line end is added first."""
+    """Add lines at the end; a missing final line end is added first.
+
+    Words behind a list or a quote get a blank line before them: Markdown would read them as part of its last
+    paragraph.
+    """
     _refuse_json(document, "append to")
+    if _would_continue(document, new):
+        new = document.lines.newline + fitted(document, new)
     return _lines_at(document, len(document.text), new)
+
+
+def _would_continue(document: Document, new: str) -> bool:
+    """Tell whether words at the end would belong to the last paragraph of a list or a quote."""
+    if not _WORDS.match(new) or not _ends_in_container(document):
+        return False
+    above = document.text if document.text.endswith(("\r", "\n")) else document.text + "\n"
+    with contextlib.suppress(TooManyParts):
+        for name, opens, _, start, end in blocks.events(above + new, document.body_span.start):
+            if opens and name in {blocks.LIST, blocks.QUOTE} and start < len(above) < end:
+                return True
+    return False
+
+
+def _ends_in_container(document: Document) -> bool:
+    """Tell whether a line behind the last blank one is indented, or has the mark of a list or a quote."""
+    for number in range(len(document.lines), 0, -1):
+        line = document.lines.content(number)
+        if not line.strip():
+            return False
+        if _CONTAINER.match(line.removeprefix(BOM)):
+            return True
+    return False
 
 
 def prepend(document: Document, new: str) -> list[TextEdit]:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.service import Service
     from mdmem.facade.sharing import Shared
     from mdmem.index.embedder import Embedder
-    from mdmem.index.watch.events import Watch
+    from mdmem.index.watch.events import Event, Watch
     from mdmem.index.watch.watcher import Keeper, Watcher
     from mdmem.memory.duplicates import DuplicatePair
     from mdmem.memory.quality import MemoryQuality
@@ -200,21 +200,28 @@ class Memory(ScopedMemory):
 
         return context(self, query, path_texts(files), thread, budget, estimated=estimated)
 
-    def watch(self, *, poll_seconds: float | None = None) -> Watch:
+    def watch(
+        self, callback: Callable[[Event], object] | None = None, *, poll_seconds: float | None = None
+    ) -> Watch:
         """Iterate over what happens to memories from now on, whoever changes them; to be closed.
 
         While it runs, questions to this object need not look at every file.
 
         Args:
+            callback: is called with each event, in a thread of its own, instead of an iteration; see
+                `Watch.call`.
             poll_seconds: look at every file this often beside watching; without it, where events do not tell
                 everything, as on network file systems.
         """
         self.vault.require_folder("watching files")
         from mdmem.index.watch.events import Watch  # noqa: PLC0415 - start-up
 
-        return Watch(
+        watch = Watch(
             self._current_view(), lambda path: self.check([path], links=False), poll_seconds=poll_seconds
         )
+        if callback:
+            watch.call(callback)
+        return watch
 
     def keep_current(self, watcher: Watcher | None = None) -> Keeper:
         """Watch for changes, so that questions look only at what has changed: for a process that goes on.

@@ -222,6 +222,7 @@ class ScopedMemory(Kinds["Applied"]):
         *,
         all: bool = False,  # noqa: A002 - its name on the command line
         watch: bool = False,
+        now: bool = False,
         generator: Generator | None = None,
     ) -> Iterable[ObservedSession]:
         """Observe sessions, and reflect on what was observed, where that is due; see `observations.due`.
@@ -232,20 +233,25 @@ class ScopedMemory(Kinds["Applied"]):
             session: the key of one.
             all: every session of the namespace.
             watch: go on as they grow, for ever, and tell each time; without it, once, before this returns.
+            now: observe what is new, however little it is.
             generator: asks a language model; without one, or where it fails, rules decide.
 
         Raises:
-            Usage: neither a session nor all of them.
+            Usage: neither a session nor all of them, or `now` with `watch`.
         """
         if (session is None) != all:
             raise Usage(
                 problem="observe one session, or all of them", remedy="name a session, or ask for all"
             )
+        if watch and now:
+            raise Usage(
+                problem="to observe now and to watch exclude each other", remedy="leave one of them out"
+            )
         if watch:
             return self.observations.watch(session, generator)
         if session is None:
-            return self.observations.every(generator)
-        return [self.observations.work(session, generator)]
+            return self.observations.every(generator, now=now)
+        return [self.observations.work(session, generator, now=now)]
 
     def sync(self, *, rebuild: bool = False, progress: FileProgress | None = None) -> Synced:
         """Bring the index up to date; every question does so by itself.

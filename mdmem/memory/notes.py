@@ -66,7 +66,7 @@ class Notes(KindVerbs[R]):
     means the same note. `base` is the hash that the caller saw, as for `Verbs`.
 
     The verbs that change something raise `PathRefused`, `Conflict` (with `base`), `Invalid`, and what
-    `Vault.apply` raises. `clock` says which time names a section without a title.
+    `Vault.apply` raises. `clock` says which time names a section with a blank title.
     """
 
     def __init__(
@@ -80,13 +80,16 @@ class Notes(KindVerbs[R]):
         self._kind = kind
 
     def append(self, name: StrPath, content: str, title: str | None = None) -> R:
-        """Add a section at the end of a note, one blank line behind what is there; a missing note is made.
+        """Add a text, with a title as a section, at the end of a note; a missing note is made.
+
+        One blank line sets it off from what is there.
 
         Args:
             name: the note.
             content: Markdown, kept as it is, without the blank lines around it. Its own headings stay.
-            title: what the level-2 heading says, in one line; blank: the local time, `2024-01-31 12:30:00`.
-                A `#` or a block id at its end is escaped, so that it reads as given.
+            title: what the level-2 heading says, in one line; without it there is no heading. A blank one is
+                the local time, `2024-01-31 12:30:00`. A `#` or a block id at its end is escaped, so that it
+                reads as given.
 
         Raises:
             Usage: no name, or no content.
@@ -97,7 +100,7 @@ class Notes(KindVerbs[R]):
         return self._add_section(path, self._make_section(path, content, title))
 
     def _add_section(self, path: str, new: str, first: str = "") -> R:
-        """Add a section at the end of a note; one that is missing begins with the text `first`."""
+        """Add a text at the end of a note; a note that is missing begins with the text `first`."""
 
         def build() -> EditPlan:
             # No base is compared here: whoever appends does not mind what was added in between.
@@ -193,11 +196,14 @@ class Notes(KindVerbs[R]):
         return check_memory(path if is_under(path, kind.folder) else join(kind.folder, path))
 
     def _make_section(self, path: str, content: str, title: str | None) -> str:
+        """Return the text to add, below its heading if it has a title, ready before any lock is taken."""
         text = unpadded(content)
         if not text.strip():
             raise Usage(problem=f"a {self._kind.name} needs content", remedy="give the text of the section")
         _refuse_open(path, content, 0, "the content")
-        written = heading_text(title or "") or f"{self._clock():%Y-%m-%d %H:%M:%S}"
+        if title is None:
+            return f"{text}\n"
+        written = heading_text(title) or f"{self._clock():%Y-%m-%d %H:%M:%S}"
         return f"{_MARKS} {written}\n\n{text}\n"
 
 
@@ -219,7 +225,7 @@ def _title_of(document: Document) -> str:
 def _refuse_swallowed(before: Document, edits: list[TextEdit]) -> None:
     """Refuse an append if what stands before its heading would swallow it."""
     after = splice(before.text, edits, before.path)
-    if frontmatter.locate(after)[0] != before.frontmatter.span:
+    if before.text and frontmatter.locate(after)[0] != before.frontmatter.span:
         raise EditRefused(
             path=before.path,
             reason="line 1: the `---` is never closed, so the new section would become frontmatter",

@@ -395,13 +395,24 @@ def test_what_is_not_due_says_how_much_of_it_is_there(cli: Cli) -> None:
     (one,) = Memory("memories").observations.waiting("a")
     assert (one.session, one.needed) == ("a", 1_000)
     assert 0 < one.tokens < 20
-    said = f"not yet: {one.tokens} of 1,000 tokens\n"
-    assert cli.ok("sessions", "observe", "a") == (0, b"", said)
-    assert cli.ok("sessions", "observe", "--all") == (0, b"", f"a: {said}b: {said}")
+    said = f"not yet: {one.tokens} of 1,000 tokens of messages\n"
+    how = (
+        "--now` does not wait; `[observation] message_tokens` in .mdmem/config.toml says how many it takes\n"
+    )
+    assert cli.ok("sessions", "observe", "a") == (0, b"", f"{said}`mdmem sessions observe a {how}")
+    of_all = f"a: {said}b: {said}`mdmem sessions observe --all {how}"
+    assert cli.ok("sessions", "observe", "--all") == (0, b"", of_all)
     cli.ok("sessions", "add", "b", "user", DECIDED)
     observed = cli.ok("sessions", "observe", "--all")
     assert observed.out.startswith("created observations/b/")
-    assert observed.errors == f"a: {said}"
+    assert observed.errors == f"a: {said}`mdmem sessions observe --all {how}"
+
+
+def test_what_is_asked_for_now_does_not_wait(cli: Cli) -> None:
+    cli.ok("sessions", "add", "a", "user", "We decided to use SQLite. Please always back it up.")
+    assert cli.ok("sessions", "observe", "a", "--now").out.startswith("created observations/a/")
+    assert cli.ok("sessions", "observe", "a", "--now").errors == "nothing new was said\n"
+    assert "exclude each other" in cli("sessions", "observe", "a", "--now", "--watch").errors
 
 
 def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
@@ -409,7 +420,7 @@ def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
     (line,) = cli.ok("sessions", "observe", "t:1").out.splitlines()
     path = line.removeprefix("created ")
     assert path.startswith("observations/t%3A1/")
-    assert cli.ok("sessions", "observe", "--all", "--json") == (0, b"", "t:1: not yet: 0 of 1,000 tokens\n")
+    assert cli.ok("sessions", "observe", "--all", "--json") == (0, b"", "t:1: nothing new was said\n")
     assert cli.ok("sessions", "observations", "t:1").out.startswith(
         f"{path}  observation of #1 to #1, by extract\n"
     )

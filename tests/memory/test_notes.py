@@ -134,9 +134,16 @@ def test_sections_follow_each_other(vault_root: Path, notes: Notes[Applied]) -> 
     assert (vault_root / "notes/db.md").read_text() == "## A\n\none\n\n## A\n\ntwo\n\n## B\n\nthree\n"
 
 
-@pytest.mark.parametrize("title", [None, "", " \n\t", "\x00\x1b"])
-def test_a_section_without_a_title_is_called_by_the_local_time(
-    vault_root: Path, notes: Notes[Applied], title: str | None
+def test_a_text_without_a_title_gets_no_heading(vault_root: Path, notes: Notes[Applied]) -> None:
+    notes.append("log", "one")
+    notes.append("log", "- two")
+    notes.append("log", "three")
+    assert (vault_root / "notes/log.md").read_text() == "one\n\n- two\n\nthree\n"
+
+
+@pytest.mark.parametrize("title", ["", " \n\t", "\x00\x1b"])
+def test_a_section_with_a_blank_title_is_called_by_the_local_time(
+    vault_root: Path, notes: Notes[Applied], title: str
 ) -> None:
     notes.append("log", "x", title)
 

@@ -218,13 +218,14 @@ class Observations(KindVerbs[R]):
                 with self._vault.store.log(path) as log:
                     yield Conversation(log, found.session, logs.most)
 
-    def due(self, session: str, generator: Generator | None = None) -> tuple[Step, ...]:
+    def due(self, session: str, generator: Generator | None = None, *, now: bool = False) -> tuple[Step, ...]:
         """Return what is due for a session, by [observation] of the config.
 
         The log is read from where it was observed until there is enough, and no further.
 
         Args:
             generator: asks a model; without one no reflection is due, since only a model makes one.
+            now: any new message is enough for an observation.
 
         Returns:
             Of `observe`, `reflect` and `reflect-meta` those that are.
@@ -233,7 +234,8 @@ class Observations(KindVerbs[R]):
         with self._sessions.logs.reading(session) as conversation:
             places, end = self._find_observed(conversation.state)
             new = (message.tokens for message in conversation.messages(end + 1))
-            steps: list[Step] = ["observe"] if _reaches(new, or_default(settings, "message_tokens")) else []
+            enough = 1 if now else or_default(settings, "message_tokens")
+            steps: list[Step] = ["observe"] if _reaches(new, enough) else []
         if generator:
             on_messages, on_observations = self._find_uncovered(places)
             tokens = (self._observation_at(place).tokens for place in reversed(on_messages))

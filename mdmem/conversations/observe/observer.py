@@ -96,7 +96,7 @@ class SessionObservations(Observations["Applied"]):
         name = digest(self._sessions.logs.path(key).encode())
         return files.held(os.path.join(self._vault.disk.local(_LOCKS), f"{name}.lock"), seconds)
 
-    def work(self, session: str, generator: Generator | None = None) -> ObservedSession:
+    def work(self, session: str, generator: Generator | None = None, *, now: bool = False) -> ObservedSession:
         """Do all that is due for a session, unless another process is at it.
 
         A step that fails does not stop the others. When the lock is free again, it looks once more, so that
@@ -106,7 +106,7 @@ class SessionObservations(Observations["Applied"]):
         made, problems, given_up = list[str](), list[str](), set[Step]()
 
         def waiting() -> list[Step]:
-            return [step for step in self.due(key, generator) if step not in given_up]
+            return [step for step in self.due(key, generator, now=now) if step not in given_up]
 
         try:
             key = self._sessions.resolve(session)
@@ -146,10 +146,10 @@ class SessionObservations(Observations["Applied"]):
             return self._observe(key, generator)
         return self._reflect(key, generator, meta=step == "reflect-meta")
 
-    def every(self, generator: Generator | None = None) -> list[ObservedSession]:
+    def every(self, generator: Generator | None = None, *, now: bool = False) -> list[ObservedSession]:
         """Run `work` for all sessions; return those for which anything was done."""
         keys = [each.key for each in self._sessions.list() if not each.alias_of]
-        found = [self.work(key, generator) for key in keys]
+        found = [self.work(key, generator, now=now) for key in keys]
         return [each for each in found if each != ObservedSession(session=each.session)]
 
     def waiting(self, session: str | None = None) -> list[WaitingSession]:

@@ -25,6 +25,7 @@ from mdmem.index.links.lineage import check_lineage
 from mdmem.index.links.move import known, repair
 from mdmem.index.links.references import LINKS, occurrences, unresolved
 from mdmem.index.view import View
+from mdmem.kind import PROJECT_FILE
 from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
@@ -397,7 +398,8 @@ def _list_names(folder: str, prefix: str = "") -> list[str]:
 
 def _check_mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
     for path, parts in vault.disk.mounts.items():
-        if not vault.wall.holds(path):
+        # `init` mounts the project memory before there is any: its first entry makes the file.
+        if not vault.wall.holds(path) or path == PROJECT_FILE:
             continue
         shown = relative(path, vault.namespace)
         target = os.path.join(vault.workspace, *parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -11,7 +12,7 @@ from itertools import accumulate, islice
 from typing import Any, NamedTuple, Self
 
 from mdmem.diagnostic import Diagnostic
-from mdmem.errors import MemoryNotFound
+from mdmem.errors import MdmemError, MemoryNotFound
 from mdmem.index.code.citations import BROKEN, STALE
 from mdmem.index.links.references import TAG, TYPES, URL, Occurrence, files_of, occurrences
 from mdmem.index.sync import moves
@@ -27,6 +28,7 @@ READY, NOTICE = "ready", "notice"
 
 # How many memories are judged before new hints are taken.
 _STEP = 10
+_AGAIN_AFTER = 1.0  # seconds, where what has happened could not be looked at
 _CAN_BREAK = frozenset(TYPES) - {TAG, URL}
 
 
@@ -96,6 +98,8 @@ class Watch:
         root = view.vault.root
         self._watcher = Watcher(root, mounts=view.index.vault.mounted(""), poll_seconds=poll_seconds).start()
         self._keeper = None if view.index.is_watched else Keeper(view.index, self._watcher)
+        self._caller: threading.Thread | None = None
+        self._stopped = threading.Event()
 
     def __enter__(self) -> Self:
         return self
@@ -104,11 +108,36 @@ class Watch:
         self.close()
 
     def close(self) -> None:
-        """Stop; an iteration that waits ends."""
+        """Stop; an iteration that waits ends, and no callback runs any more."""
         self._is_closed = True
+        self._stopped.set()
         if self._keeper:
             self._keeper.close()
         self._watcher.close()
+        if self._caller and self._caller is not threading.current_thread():
+            self._caller.join()
+
+    def call(self, callback: Callable[[Event], object]) -> None:
+        """Call `callback` with each event, in a thread of its own, until it is closed.
+
+        A failure to look at what has happened is an event, too: a "notice" with the code of the error. An
+        exception of the callback closes the watch.
+        """
+        self._caller = threading.Thread(target=self._call, args=(callback,), name="mdmem watch", daemon=True)
+        self._caller.start()
+
+    def _call(self, callback: Callable[[Event], object]) -> None:
+        try:
+            while not self._is_closed:
+                try:
+                    event = self.next()
+                except MdmemError as error:
+                    event = Event(NOTICE, code=error.code, message=str(error))
+                    self._stopped.wait(_AGAIN_AFTER)
+                if event is not None and not self._is_closed:
+                    callback(event)
+        finally:
+            self.close()
 
     def __iter__(self) -> Iterator[Event]:
         return self

@@ -124,8 +124,15 @@ def test_what_another_process_is_writing_is_no_leftover(root: Path, staging: Pat
 
 
 def test_a_mounted_file_that_is_not_there_is_a_warning(root: Path) -> None:
+    (root / ".mdmem/config.toml").write_text('[mounts]\n"guide.md" = "../guide.md"\n')
+    assert findings(root) == [("guide.md", "mount-missing", "warning")]
+
+
+def test_project_memory_that_nobody_has_written_yet_is_no_finding(root: Path) -> None:
     (root.parent / "AGENTS.md").unlink()
-    assert findings(root) == [("AGENTS.md", "mount-missing", "warning")]
+    assert findings(root) == []
+    Memory(str(root)).project.append("Decisions", "Use SQLite")
+    assert "- Use SQLite\n" in (root.parent / "AGENTS.md").read_text()
 
 
 def test_a_file_that_a_mount_hides_is_an_error(root: Path) -> None:

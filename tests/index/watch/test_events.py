@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import shutil
 import threading
 import time
@@ -459,6 +460,77 @@ def test_another_thread_can_close_it(root: Path) -> None:
         next(watch)
     save(root / "notes/a.md", "a")
     assert memory.sync().created == ("notes/a.md",)  # nobody vouches any more
+    memory.index.close()
+
+
+def test_a_callback_is_called_with_each_event_until_it_is_closed(root: Path) -> None:
+    found: queue.Queue[Event] = queue.Queue()
+    memory = Memory(str(root))
+    with memory.watch(found.put):
+        assert found.get(timeout=LIMIT) == Event(READY)
+        save(root / "notes/a.md", "a")
+        assert found.get(timeout=LIMIT) == Event("created", "notes/a.md")
+        (root / "notes/a.md").rename(root / "notes/b.md")
+        assert found.get(timeout=LIMIT) == Event("moved", "notes/b.md", old="notes/a.md")
+    save(root / "notes/c.md", "c")
+    assert memory.sync().created == ("notes/c.md",)  # nobody vouches any more
+    assert found.empty()
+    memory.index.close()
+
+
+def test_a_callback_may_close_its_own_watch(root: Path) -> None:
+    found: list[Event] = []
+    closed = threading.Event()
+    memory = Memory(str(root))
+
+    def take_one(event: Event) -> None:
+        found.append(event)
+        watch.close()
+        closed.set()
+
+    watch = memory.watch()
+    watch.call(take_one)
+    assert closed.wait(LIMIT)
+    watch.close()
+    save(root / "notes/a.md", "a")
+    assert found == [Event(READY)]
+    memory.index.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_exception_of_a_callback_closes_the_watch(root: Path) -> None:
+    memory = Memory(str(root))
+    watch = memory.watch()
+
+    def fail(event: Event) -> None:
+        raise ValueError(event.kind)
+
+    watch.call(fail)
+    watch.close()
+    assert watch.next(0) is None
+    memory.index.close()
+
+
+def test_a_callback_is_told_what_cannot_be_looked_at_and_goes_on(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdmem.index.watch.events._AGAIN_AFTER", 0.0)
+    found: queue.Queue[Event] = queue.Queue()
+    memory = Memory(str(root))
+
+    def fail(*_: object, **__: object) -> None:
+        raise StorageFailed(path="x", action="write the index", reason="No space left on device")
+
+    with memory.watch(found.put):
+        assert found.get(timeout=LIMIT) == Event(READY)
+        with monkeypatch.context() as patched:
+            patched.setattr(memory.index, "sync", fail)
+            save(root / "notes/a.md", "a")
+            told = found.get(timeout=LIMIT)
+            assert (told.kind, told.code) == ("notice", "storage-failed")
+        while told.kind == "notice":
+            told = found.get(timeout=LIMIT)
+        assert told == Event("created", "notes/a.md")
     memory.index.close()
 
 

@@ -36,6 +36,15 @@ _MADE = "<!-- Made by bench/pages.py from the code. -->"
 _COMMANDS = """\
 What `mdmem COMMAND --help` prints for each command, and below them the [topics](#topics) of `mdmem help`.
 Options before the command choose the vault and [whose memories](concepts.md#scopes) are meant."""
+_WRONG = """\
+Each finding of `mdmem check` and each error has a code, which never changes. `mdmem help CODE` prints the
+entry of this page. A hint below the finding or the error says what to do in this very case.
+
+Findings that you do not want to see are silenced by their code: for all memories under `[check] silenced` of
+the [config](config.md#check), in one memory by a comment, `<!-- mdmem: silence dangling-link -->`. A secret
+is always told.
+
+`mdmem doctor` looks at the vault itself. It repairs first what a crash left; `--fix` corrects what it can."""
 _FLAGS = """\
 A flag means the same in every command that takes it. Letters of `grep`, `ls` and `show` mean what they mean
 to ripgrep, ls and cat. What changes nothing, such as `grep -n`, is left out."""
@@ -104,7 +113,7 @@ def write_commands() -> Iterator[str]:
     """The page of the command line: what `--help` says of each command, and the topics of `mdmem help`."""
     yield from ("# Command line", "", _MADE, "", _COMMANDS)
     root = click.Context(app, info_name="mdmem", terminal_width=WIDTH)
-    groups = {title: members.split() for title, members in topics.GROUPS.items()}
+    groups = {of.title: of.commands.split() for of in topics.GROUPS.values()}
     grouped = {name for members in groups.values() for name in members}
     groups["seldom typed"] = [name for name in app.list_commands(root) if name not in grouped]
     for title, members in groups.items():
@@ -117,6 +126,22 @@ def write_commands() -> Iterator[str]:
         title, text = topics.read_topic(name)
         lines = [line if line.startswith("    ") else line.replace("<", "&lt;") for line in text.split("\n")]
         yield from ("", f"### help {name}", "", f"{title}.", "", *lines)
+
+
+def write_codes() -> Iterator[str]:
+    """The page of the codes of findings and errors: what each means, and what to do."""
+    yield from ("# When something is wrong", "", _MADE, "", _WRONG)
+    for title, codes in topics.read_codes().items():
+        yield from ("", f"## {title}")
+        for code, text in codes.items():
+            meaning, _, remedy = text.strip("\n").partition("\n")
+            yield from ("", f"### {code}", "", _escape(meaning), "", _escape(remedy))
+
+
+def _escape(text: str) -> str:
+    """Return a text whose signs of HTML are shown, those in code left alone."""
+    parts = text.split("`")
+    return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
 
 
 def _write_flags(root: click.Context) -> Iterator[str]:
@@ -299,6 +324,7 @@ def write_config() -> Iterator[str]:
 
 PAGES = {
     "commands.md": write_commands,
+    "wrong.md": write_codes,
     "python.md": write_python,
     "mcp.md": write_mcp,
     "config.md": write_config,

@@ -122,7 +122,7 @@ def _write_edited(memory: Memory, path: str, before: Document | None, data: byte
 @options.base_option
 @options.change_command
 def append_command(**given: Any) -> options.Verb:
-    """Add lines at the end of a memory; make the memory if there is none."""
+    """Add lines at the end of a memory, or make it of them."""
     return lambda m: m.append(**given)
 
 

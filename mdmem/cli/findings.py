@@ -89,7 +89,10 @@ def _print_lines(found: Sequence[Diagnostic], *, notes: bool) -> None:
         render.print_remarks(f"{code}: {hint}" for hint in islice(filter(None, dict.fromkeys(group)), _NAMED))
     for code, count in counts.items():
         print(f"{code}: {plural(count, 'note')}: `mdmem check --notes` lists them")
-    render.print_remarks([count_findings(found)] if found else [])
+    if found:
+        codes = {finding.code for finding in found}
+        one = found[0].code if len(codes) == 1 else "CODE"
+        render.print_remarks([f"{count_findings(found)}; `mdmem help {one}` explains what to do"])
 
 
 def count_findings(found: Sequence[Diagnostic]) -> str:

@@ -1,9 +1,9 @@
-"""Print help: commands in groups, topics, and which command a wrong name may mean."""
+"""Print help: commands in groups, topics, guides, codes, and which command a wrong name may mean."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
@@ -14,27 +14,43 @@ from mdmem.cli.options import all_option
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
-# What each group of commands is for, in the order in which somebody needs them; hidden ones are in none.
+
+class CommandGroup(NamedTuple):
+    """Commands that belong together: what they are for, and their names."""
+
+    title: str
+    commands: str
+
+
+# In the order in which somebody needs them, by the names that `mdmem help` takes; no hidden commands.
 GROUPS = {
-    "start": "init install status uninstall import help",
-    "find and read": "search grep show ls refs backlinks tags today",
-    "change": "remember write edit replace mv rm append section set unset new",
-    "go back, and review": "undo redo history check git web diff restore doctor inbox",
-    "give to agents": "context mcp",
-    "what counts": "supersede contradict reinstate confirm why duplicates consolidate quality report",
-    "kinds of memory": "notes working preferences project rules sessions results",
-    "the vault": "watch schema template",
+    "start": CommandGroup("Start", "init install import status uninstall help"),
+    "find": CommandGroup("Find and read", "search grep show ls refs backlinks tags today"),
+    "change": CommandGroup("Change", "remember write edit append replace mv rm section set unset new"),
+    "review": CommandGroup(
+        "Go back, and review", "undo redo history check git web diff restore doctor inbox"
+    ),
+    "agents": CommandGroup("Give to agents", "context mcp"),
+    "counts": CommandGroup(
+        "What counts", "supersede contradict reinstate confirm why duplicates consolidate quality report"
+    ),
+    "kinds": CommandGroup("Kinds of memory", "notes working preferences project rules sessions results"),
+    "vault": CommandGroup("The vault", "watch schema template"),
 }
-# Those that the first screen shows; `--all` shows the rest.
-FIRST = (
-    "init install status search grep show ls refs remember write edit replace mv rm"
-    " undo history check git web context mcp"
-)
+# The commands that the first screen shows; below them it names the others, by their groups.
+FIRST = {
+    "start": "init install import status",
+    "every day": "search grep show ls remember write edit append replace mv rm undo history check git web",
+}
 _FIRST_OPTIONS = ("vault", "user", "project")
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_CODES = os.path.join(os.path.dirname(__file__), "codes.toml")
 _TOPICS = os.path.join(os.path.dirname(__file__), "topics")
 _OTHERWISE = os.path.join(os.path.dirname(__file__), "otherwise")
-_SUFFIX = ".txt"
+_SUFFIX, _PAGE = ".txt", ".md"
+_OF_KEYWORDS = "schema-KEYWORD"  # stands for the code of any keyword of a schema
+_MADE = "<!-- Made by "  # what a reference begins with, below its title
 _WHOLE = 100_000  # characters: a first sentence is never cut
 
 
@@ -50,6 +66,42 @@ def read_topic(name: str) -> tuple[str, str]:
     return title, text.strip("\n")
 
 
+def read_codes() -> dict[str, dict[str, str]]:
+    """Read what each code means and what to do about it, by the groups of codes."""
+    import tomllib
+
+    with open(_CODES, "rb") as file:
+        return tomllib.load(file)
+
+
+def explain_code(code: str) -> str:
+    """Return what the code of a finding or an error means and what to do about it; empty for no code."""
+    texts = {name: text for codes in read_codes().values() for name, text in codes.items()}
+    return texts.get(code, "") or (texts[_OF_KEYWORDS] if code.startswith("schema-") else "")
+
+
+def pages() -> list[str]:
+    """Return the names of the pages of the documentation, which stand in the wheel or in the checkout."""
+    return sorted(name for name in os.listdir(_find_pages()) if name.endswith(_PAGE))
+
+
+def read_page(name: str) -> str:
+    """Read a page that `pages` lists, with or without `.md`."""
+    with open(os.path.join(_find_pages(), name.removesuffix(_PAGE) + _PAGE), encoding="utf-8") as file:
+        return file.read()
+
+
+def _find_pages() -> str:
+    installed = os.path.join(_PACKAGE, "docs")
+    return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), "docs")
+
+
+def list_guides() -> list[tuple[str, str]]:
+    """List the guides with their titles: the pages that people have written, for users."""
+    found = [(name, read_page(name)) for name in pages() if name != "contributing.md"]
+    return [(name, text.partition("\n")[0].lstrip("# ")) for name, text in found if _MADE not in text]
+
+
 def sentence(of: click.Command) -> str:
     """Return the first sentence of the help of a command."""
     return of.get_short_help_str(_WHOLE)
@@ -61,24 +113,31 @@ def write_commands(group: click.Group, context: click.Context, formatter: click.
 
 
 def write_first_screen(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write the commands and the options that come first, a line each, and how to see all."""
-    first = FIRST.split()
-    for title, names in GROUPS.items():
-        _write_section(title, [name for name in names.split() if name in first], group, context, formatter)
+    """Write the commands that come first, a line each, the names of the others, and the options."""
+    for title, names in FIRST.items():
+        _write_section(title, names.split(), group, context, formatter)
+    first = " ".join(FIRST.values()).split()
+    with formatter.section("More, as in `mdmem help find`"):
+        formatter.write_dl(
+            (name, ", ".join(each for each in of.commands.split() if each not in first))
+            for name, of in GROUPS.items()
+        )
     _write_options(context, formatter, _FIRST_OPTIONS)
-    formatter.write("\nmdmem --help --all lists what people type, mdmem help COMMAND explains one.\n")
+    formatter.write("\nmdmem help COMMAND explains one, mdmem --help --all lists all, and the guides.\n")
 
 
 def write_all(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write all commands of the program in groups, its options, and the topics."""
+    """Write all commands of the program in groups, its options, the topics and the guides."""
     _write_options(context, formatter)
-    for title, names in GROUPS.items():
-        _write_section(title, names.split(), group, context, formatter)
+    for of in GROUPS.values():
+        _write_section(of.title, of.commands.split(), group, context, formatter)
     every = group.list_commands(context)
     hidden = [name for name in every if (each := group.get_command(context, name)) and each.hidden]
     formatter.write(f"\nSeldom typed, each with --help: {', '.join(hidden)}\n")
     with formatter.section("Topics, as in `mdmem help json`"):
         formatter.write_dl([(name, read_topic(name)[0]) for name in topics()])
+    with formatter.section("Guides, as in `mdmem help find.md`"):
+        formatter.write_dl(list_guides())
 
 
 def _write_section(
@@ -168,24 +227,51 @@ def _find_context(context: click.Context, names: tuple[str, ...]) -> click.Conte
 
 
 @command("help", epilog="Example: mdmem help conditions")
-@click.argument("names", nargs=-1, metavar="[COMMAND|TOPIC]")
+@click.argument("names", nargs=-1, metavar="[COMMAND|GROUP|TOPIC|GUIDE|CODE]")
 @all_option()
 @click.pass_context
 def help_command(ctx: click.Context, names: tuple[str, ...], all: bool) -> None:  # noqa: A002 - click passes it by name
-    """Explain a command or a topic; without one, list the commands."""
+    """Explain a command, a group of commands, a topic, a guide, or the code of a finding or an error.
+
+    Without a name, it lists the commands.
+    """
     render.start_paging()
     root = ctx.find_root()
     root.meta["all"] = all
     found = _find_context(root, names)
-    if found is None and (len(names) > 1 or names[0] not in topics()):
-        known = (
-            [*root.command.list_commands(root), *topics()] if isinstance(root.command, click.Group) else []
-        )
-        raise _unknown_name(f"No help on {' '.join(names)!r}.", names[0], known, root)
-    if found is None:
-        print(_format_topic(names[0], root.make_formatter()))
-    else:
+    if found is not None:
         print(found.get_help())
+    elif text := _explain_name(" ".join(names), root):
+        print(text)
+    else:
+        raise _unknown_name(f"No help on {' '.join(names)!r}.", names[0], _list_names(root), root)
+    if names and f"{names[0]}{_PAGE}" in pages() and (found or names[0] in GROUPS):
+        print(f"\nGuide: mdmem help {names[0]}{_PAGE}")
+
+
+def _explain_name(name: str, root: click.Context) -> str:
+    """Return the text about what is no command; empty if there is none."""
+    formatter = root.make_formatter()
+    if name in GROUPS:
+        title, commands = GROUPS[name]
+        _write_section(title, commands.split(), cast("click.Group", root.command), root, formatter)
+        return formatter.getvalue().strip("\n")
+    if name in topics():
+        return _format_topic(name, formatter)
+    if text := explain_code(name):
+        meaning, _, remedy = text.strip("\n").partition("\n")
+        formatter.write_text(f"{name}: {meaning}")
+        formatter.write_paragraph()
+        formatter.write_text(remedy)
+        return formatter.getvalue().rstrip("\n")
+    return read_page(name).rstrip("\n") if name.removesuffix(_PAGE) + _PAGE in pages() else ""
+
+
+def _list_names(root: click.Context) -> list[str]:
+    """List everything that there is help on."""
+    codes = [code for each in read_codes().values() for code in each]
+    program = cast("click.Group", root.command)
+    return [*program.list_commands(root), *GROUPS, *topics(), *codes, *pages()]
 
 
 def _format_topic(name: str, formatter: click.HelpFormatter) -> str:

@@ -107,12 +107,14 @@ def new_command(
 @options.path_option("--to", role=NEW_FOLDER, metavar="FOLDER", help="Write it there.")
 @options.change_command
 def import_command(format_: str, source: str, to: str | None) -> options.Verb:
-    """Import the memory of another system into notes, as one change that `mdmem undo` takes back.
+    """Import the memory of another system as notes.
+
+    It is one change, which `mdmem undo` takes back. Conversations are imported by `mdmem sessions import`.
 
     \b
     mcp-memory    the JSONL file of the MCP memory server: a note for each entity
     basic-memory  a folder of its notes: titles and permalinks become aliases
-    claude-code   ~/.claude/projects/REPOSITORY: names become titles and aliases
+    claude-code   the notes in ~/.claude/projects/REPOSITORY: names become titles and aliases
     obsidian      a vault, or any folder of notes: as it is
 
     Every file comes byte for byte, attachments too; nothing is overwritten. A table at the end counts what

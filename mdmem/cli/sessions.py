@@ -198,6 +198,8 @@ def _print_hits(found: SessionHits, *, is_most: bool = False) -> int:
 def sessions_import(memory: Memory, paths: Sequence[str], **given: Any) -> int:
     """Import conversations of other programs; of those imported before, what is new.
 
+    The notes that such a program keeps, as Claude Code does, are imported by `mdmem import`.
+
     Each file is looked at for its format; with --format only those of one are taken.
 
     \b

@@ -241,7 +241,7 @@ def test_check_tells_place_code_and_what_to_do(cli: Cli, files: Files) -> None:
     assert ended.code == 1
     (line,) = ended.out.splitlines()
     assert line.startswith("notes/bad.md:3:7: ")
-    assert ended.errors.endswith("1 error in 1 file\n")
+    assert ended.errors.endswith("1 error in 1 file; `mdmem help schema-type` explains what to do\n")
     (finding,) = cli("check", "--json").objects
     assert (finding["path"], finding["line"], finding["column"]) == ("notes/bad.md", 3, 7)
     assert finding["severity"] == "error"
@@ -297,7 +297,7 @@ def test_doctor_lists_a_broken_config_as_a_finding(cli: Cli, files: Files) -> No
     ended = cli("doctor")
     assert ended.code == 1
     assert ".mdmem/config.toml:1:1: config-invalid" in ended.out
-    assert ended.errors.endswith("1 error in 1 file\n")
+    assert ended.errors.endswith("1 error in 1 file; `mdmem help config-invalid` explains what to do\n")
     report = cli("doctor", "--json")
     assert report.code == 1
     assert [finding["code"] for finding in report.json["findings"]] == ["config-invalid"]

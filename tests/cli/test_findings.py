@@ -204,7 +204,10 @@ def test_a_line_for_each_and_on_standard_error_what_to_do(capsys: pytest.Capture
         "notes/b.md:3:7: bad-type tags is not a list",
         "notes/a.md:3:7: other tags is not a list (warning)",
     ]
-    assert errors == "bad-type: write [a]\n2 errors, 1 warning in 2 files\n"
+    assert (
+        errors
+        == "bad-type: write [a]\n2 errors, 1 warning in 2 files; `mdmem help CODE` explains what to do\n"
+    )
 
 
 def test_a_name_with_a_line_end_is_no_finding_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,7 +274,7 @@ def test_a_note_is_nothing_wrong(cli: Cli, files: Files) -> None:
         0,
         "a.md:1:2: citation-changed app.py#L1: the lines are others (note)\n",
     )
-    assert checked.errors.endswith("1 note in 1 file\n")
+    assert checked.errors.endswith("1 note in 1 file; `mdmem help citation-changed` explains what to do\n")
     assert cli.ok("check", "--format", "github").out.startswith("::notice file=memories/a.md,line=1,col=2")
 
 
@@ -301,7 +304,7 @@ def test_a_terminal_gets_the_first_of_each_code_errors_before_warnings(cli: Cli)
     assert seen[0].startswith("notes/b.md:2:7: ")
     assert [each for each in seen if "(warning)" in each] == cli("check").out.splitlines()[2:22]
     assert "and 9 more dangling-link: a pipe gets all, as in `mdmem check | less`" in seen
-    assert seen[-1] == "2 errors, 29 warnings in 3 files"
+    assert seen[-1] == "2 errors, 29 warnings in 3 files; `mdmem help CODE` explains what to do"
 
 
 def leave_out(root: Path, *kept: str) -> None:
@@ -355,6 +358,6 @@ def test_a_terminal_gets_the_number_of_notes_and_each_on_demand(cli: Cli, files:
     seen = on_screen("--no-pager", "check", rows=60).text.splitlines()
     assert not any("(note)" in each for each in seen)
     assert "schema-type: 30 notes: `mdmem check --notes` lists them" in seen
-    assert seen[-1] == "30 warnings, 30 notes in 30 files"
+    assert seen[-1] == "30 warnings, 30 notes in 30 files; `mdmem help CODE` explains what to do"
     seen = on_screen("--no-pager", "check", "--notes", rows=200).text.splitlines()
     assert set(told[1:]) <= set(seen)  # a progress bar stood in the first line

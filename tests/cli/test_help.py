@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -9,9 +10,23 @@ import click
 import pytest
 
 import mdmem
-from mdmem.cli.help import FIRST, GROUPS, read_other_names, read_topic, sentence, topics
+from mdmem.cli.help import (
+    FIRST,
+    GROUPS,
+    explain_code,
+    list_guides,
+    pages,
+    read_codes,
+    read_other_names,
+    read_topic,
+    sentence,
+    topics,
+)
 from mdmem.cli.main import app, main
+from mdmem.errors import MdmemError
+from mdmem.index.code.citations import STALE
 
+DOCS = Path(__file__).parents[2] / "docs"
 CONTEXT = click.Context(app, info_name="mdmem")
 ALL = {name: app.get_command(CONTEXT, name) for name in app.list_commands(CONTEXT)}
 COMMANDS = {name: each for name, each in ALL.items() if each and not each.hidden}
@@ -33,8 +48,9 @@ def in_one_line(text: str) -> str:
 
 
 def test_every_command_is_in_one_group() -> None:
-    grouped = [name for names in GROUPS.values() for name in names.split()]
+    grouped = [name for group in GROUPS.values() for name in group.commands.split()]
     assert sorted(grouped) == sorted(COMMANDS)
+    assert {*" ".join(FIRST.values()).split()} <= {*grouped}
 
 
 # README: `mdmem --help` fits on a screen; `mdmem --help --all` lists all commands.
@@ -42,8 +58,12 @@ def test_the_first_screen_has_a_line_for_each_command(capsys: pytest.CaptureFixt
     text = told(capsys, "--help")
     assert len(text.splitlines()) <= 45
     listed = dict(re.findall(r"^  ([a-z]+)  +(\S.*)$", text, re.MULTILINE))
-    assert sorted(listed) == sorted(FIRST.split())
-    assert all(listed[name] == sentence(COMMANDS[name]) for name in listed)
+    first = " ".join(FIRST.values()).split()
+    assert len(first) == 20
+    assert [name for name in listed if name not in GROUPS] == first
+    assert all(listed[name] == sentence(COMMANDS[name]) for name in first)
+    assert all(f"\n  {name} " in text for name in GROUPS)
+    assert all(re.search(rf"[ ]{name}\b", text) for name in COMMANDS)
     assert "mdmem --help --all" in text
     assert told(capsys, "help") == text == told(capsys, "-h") == told(capsys, code=2)
 
@@ -55,7 +75,8 @@ def test_the_list_of_all_has_whole_sentences_in_groups(capsys: pytest.CaptureFix
         assert in_one_line(f"{name} {sentence(each)}") in in_one_line(text)
         assert sentence(each).endswith(".")
     titles = re.findall(r"^(\w.*):$", text, re.MULTILINE)
-    assert titles == ["Options", *(title.capitalize() for title in GROUPS), "Topics, as in `mdmem help json`"]
+    more = ["Topics, as in `mdmem help json`", "Guides, as in `mdmem help find.md`"]
+    assert titles == ["Options", *(group.title.capitalize() for group in GROUPS.values()), *more]
     assert told(capsys, "help", "--all") == text == told(capsys, "--all", "-h")
     assert "--help --all" in told(capsys, "--all", "ls", code=2)
     assert not {name for name, each in ALL.items() if each and each.hidden} & set(
@@ -175,6 +196,79 @@ def test_help_on_a_command_is_that_of_the_command(
     names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told(capsys, "help", *names) == told(capsys, *names, "--help")
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_help_on_a_group_of_commands_lists_them(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert name not in ALL
+    text = told(capsys, "help", name)
+    for each in GROUPS[name].commands.split():
+        assert in_one_line(f"{each} {sentence(COMMANDS[each])}") in in_one_line(text)
+
+
+@pytest.mark.parametrize("name", pages())
+def test_a_page_of_the_documentation_is_printed_as_it_is(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (DOCS / name).read_text()
+    assert told(capsys, "help", name) == text
+    stem = name.removesuffix(".md")
+    if stem in ALL or stem in GROUPS:
+        assert told(capsys, "help", stem).endswith(f"\nGuide: mdmem help {name}\n")
+    else:
+        assert told(capsys, "help", stem) == text
+
+
+def test_guides_are_the_pages_that_people_write_for_users() -> None:
+    guides = dict(list_guides())
+    assert guides.keys() < {*pages()}
+    assert "find.md" in guides
+    assert not guides.keys() & {"contributing.md", "commands.md", "config.md", "wrong.md"}
+    assert all(title and title[0].isupper() for title in guides.values())
+
+
+# ------------------------------------------------------------------------------------------------- codes
+
+PACKAGE = Path(mdmem.__file__).parent
+CODES = {code: text for codes in read_codes().values() for code, text in codes.items()}
+
+
+def codes_of_errors(base: type[MdmemError] = MdmemError) -> set[str]:
+    return {code for each in base.__subclasses__() for code in {*each.codes, *codes_of_errors(each)}}
+
+
+def codes_in_calls() -> set[str]:
+    """The codes that stand as a text where a finding or a notice is made."""
+    found = set()
+    places = {"about_file": 1, "Flaw": 1, "Notice": 0, "_make_finding": 3, "_warn_at_field": 2}
+    for file in PACKAGE.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            place = places.get(getattr(call.func, "id", "")) if isinstance(call, ast.Call) else None
+            if isinstance(call, ast.Call) and place is not None and len(call.args) > place:
+                code = call.args[place]
+                found |= {str(code.value)} if isinstance(code, ast.Constant) else set()
+    return found
+
+
+def test_every_code_is_explained() -> None:
+    assert codes_of_errors() | codes_in_calls() <= {*CODES}
+
+
+def test_every_code_that_is_explained_exists() -> None:
+    source = "".join(file.read_text() for file in PACKAGE.rglob("*.py") if file.name != "help.py")
+    states = {f"citation-{state}" for state in STALE}
+    made = [code for code in CODES if f'"{code}"' not in source and code not in states]
+    assert made == ["schema-KEYWORD"]
+
+
+@pytest.mark.parametrize("code", [*CODES, "schema-minLength"])
+def test_a_code_is_explained_with_what_to_do(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code not in ALL
+    text = told(capsys, "help", code)
+    meaning, _, remedy = (explain_code(code)).strip("\n").partition("\n")
+    assert in_one_line(text) == in_one_line(f"{code}: {meaning} {remedy}")
+    assert meaning.endswith(".")
+    assert remedy.endswith(".")
 
 
 def test_the_version_has_a_short_option(capsys: pytest.CaptureFixture[str]) -> None:

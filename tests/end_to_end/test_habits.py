@@ -543,7 +543,7 @@ CHECKING = [
     ),
     Habit("mdmem check | wc -l", out="^ *1$"),
     Habit("mdmem check --no-links", silent="."),
-    Habit("mdmem check --strict", code=1, error="^1 warning in 1 file$"),
+    Habit("mdmem check --strict", code=1, error="^1 warning in 1 file; `mdmem help dangling-link` explains"),
     Habit("mdmem check notes/db.md", silent="."),
     Habit("mdmem check notes/decisions", out="dangling-link"),
     Habit("mdmem check --format github", out="^::warning file=memories/notes/decisions/two.md,line=3,"),

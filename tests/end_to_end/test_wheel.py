@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CHECKOUT = Path(__file__).parents[2]
-KINDS = ("schemas", "templates")
+KINDS = ("schemas", "templates", "docs")
 
 
 def succeed(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None, given: str = "") -> str:

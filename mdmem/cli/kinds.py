@@ -91,13 +91,13 @@ def working_command() -> None:
     """Keep the small state of a thread or a resource."""
 
 
-@working_command.command("get", epilog="Example: mdmem working get --thread t1 --template working")
+@working_command.command("show", epilog="Example: mdmem working show --thread t1 --template working")
 @options.begun_thread_option
 @_resource_option
 @click.option("--template", help="Begin with this template if there is nothing yet.")
 @options.variable_option
 @options.read_command
-def working_get(memory: Memory, **given: Any) -> int:
+def working_show(memory: Memory, **given: Any) -> int:
     """Print the content; the exit code is 1 if there is none, or it has expired."""
     content = memory.working.get(**given)
     if render.is_set("as_json"):
@@ -108,15 +108,15 @@ def working_get(memory: Memory, **given: Any) -> int:
     return 0 if content else render.say_nothing(f"working memory of {owner}", is_asked=True)
 
 
-@working_command.command("update", epilog="Example: mdmem working update 'Tests green.' --thread t1 --ttl 60")
+@working_command.command("set", epilog="Example: mdmem working set 'Tests green.' --thread t1 --ttl 60")
 @options.text_argument("content")
 @owner_options
 @_ttl_option
 @click.option("--schema", help="Require this schema, and record it.")
 @options.base_option
 @options.change_command
-def working_update(**given: Any) -> options.Verb:
-    """Replace the whole content."""
+def working_set(**given: Any) -> options.Verb:
+    """Set the whole content; make the memory if there is none."""
     return lambda m: m.working.update(**given)
 
 
@@ -193,12 +193,12 @@ def preferences_set(category: str, key: str, value: str, **given: Any) -> option
     return lambda m: m.preferences.set(category, key, content, **chosen)
 
 
-@preferences_command.command("get", epilog="Example: mdmem preferences get ui theme")
+@preferences_command.command("show", epilog="Example: mdmem preferences show ui theme")
 @click.argument("category")
 @click.argument("key")
 @_hidden_option
 @options.read_command
-def preferences_get(memory: Memory, category: str, key: str, hidden: bool) -> None:
+def preferences_show(memory: Memory, category: str, key: str, hidden: bool) -> None:
     """Print a preference with its strength as of now."""
     render.print_list(
         [memory.preferences.get(category, key, hidden=hidden)], _format_preference, "preferences"
@@ -216,11 +216,11 @@ def preferences_list(memory: Memory, category: str | None, hidden: bool) -> int:
     return render.print_list(found, _format_preference, what, is_asked=category is not None)
 
 
-@preferences_command.command("delete", epilog="Example: mdmem preferences delete ui theme")
+@preferences_command.command("rm", epilog="Example: mdmem preferences rm ui theme")
 @click.argument("category")
 @click.argument("key")
 @options.change_command
-def preferences_delete(**given: Any) -> options.Verb:
+def preferences_rm(**given: Any) -> options.Verb:
     """Delete a preference; undo brings it back."""
     return lambda m: m.preferences.delete(**given)
 
@@ -245,13 +245,13 @@ def rules_command() -> None:
     """Keep rules: for everyone, for a project, for a user; for all files, or for some."""
 
 
-@rules_command.command("add", epilog="Example: mdmem rules add style 'Type everything.' --glob '*.py'")
+@rules_command.command("new", epilog="Example: mdmem rules new style 'Type everything.' --glob '*.py'")
 @options.path_argument("name", NEW_RULE)
 @options.text_argument()
 @options.globs_option
 @click.option("--priority", type=int, help="Put rules with a higher number first (0).")
 @options.change_command
-def rules_add(**given: Any) -> options.Verb:
+def rules_new(**given: Any) -> options.Verb:
     """Make a rule; agents are told it from then on.
 
     With --glob, it is about these files of the workspace, else about all.

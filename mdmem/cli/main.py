@@ -99,10 +99,26 @@ def _import_module(name: str) -> Any:
     return importlib.import_module(f"mdmem.cli.{name}")
 
 
+# Names that commands had before; no help lists them.
+_OLDER_NAMES = {
+    "preferences delete": "rm",
+    "preferences get": "show",
+    "rules add": "new",
+    "sessions add": "append",
+    "sessions delete": "rm",
+    "working get": "show",
+    "working update": "set",
+}
+
+
 class Group(click.Group):
     """A group of such commands, which lists each with a whole sentence, and suggests names."""
 
     command_class = Command
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of this name, or of one that it had before."""
+        return super().get_command(ctx, _OLDER_NAMES.get(f"{self.name} {cmd_name}", cmd_name))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options that stand before the command."""

@@ -33,13 +33,13 @@ def sessions_command() -> None:
     """Keep conversations by key, as logs that several programs may write at once."""
 
 
-@sessions_command.command("add", epilog="Example: mdmem sessions add t1 user 'Which database?'")
+@sessions_command.command("append", epilog="Example: mdmem sessions append t1 user 'Which database?'")
 @click.argument("key")
 @click.argument("role")
 @options.text_argument("content")
 @options.read_command
-def sessions_add(memory: Memory, key: str, role: str, content: str) -> None:
-    """Add a message, and print its number."""
+def sessions_append(memory: Memory, key: str, role: str, content: str) -> None:
+    """Append a message to a session, and print its number."""
     seq = memory.sessions.add(key, role, content)
     render.print_found({"seq": seq}, lambda _: print("not kept" if seq is None else seq))
 
@@ -253,11 +253,11 @@ def sessions_clear(memory: Memory, key: str) -> int:
     return 0
 
 
-@sessions_command.command("delete", epilog="Example: mdmem sessions delete t1")
+@sessions_command.command("rm", epilog="Example: mdmem sessions rm t1")
 @options.thread_argument()
 @options.dry_run_option
 @options.read_command
-def sessions_delete(memory: Memory, key: str) -> int:
+def sessions_rm(memory: Memory, key: str) -> int:
     """Move a session to the archive, from where `restore` brings it back; 1 when there is none."""
     was_there = memory.sessions.delete(key, dry_run=render.is_set("dry_run"))
     done = f"done: `mdmem sessions restore {shlex.quote(key)}` brings it back"

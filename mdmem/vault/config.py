@@ -74,7 +74,7 @@ class WorkingSettings(NamedTuple):
 
     ttl_seconds: Annotated[int, Key("how long it lives after its last change; 0: for ever")] = 0
     schema: Annotated[str, Key("the schema of working memory that names none")] = ""
-    template: Annotated[str, Key("what `working get` begins with, where there is nothing yet")] = ""
+    template: Annotated[str, Key("what `working show` begins with, where there is nothing yet")] = ""
 
 
 class PreferenceSettings(NamedTuple):

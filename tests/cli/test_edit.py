@@ -298,7 +298,7 @@ def test_standard_input_that_is_not_utf8_is_refused(cli: Cli, files: Files) -> N
         ["insert", "a.md", "0"],
         ["notes", "append", "n"],
         ["project", "append", "Decisions"],
-        ["working", "update", "--thread", "t"],
+        ["working", "set", "--thread", "t"],
     ],
 )
 def test_an_empty_standard_input_is_no_text(

@@ -60,7 +60,7 @@ def test_several_are_accepted_each_by_itself_and_what_fails_is_named(cli: Cli) -
     ran = cli("inbox", "accept", first, "nobody", second)
     assert ran.code == 1
     assert "no proposal 'nobody'" in ran.errors
-    assert cli.ok("preferences", "get", "ui", "theme", "--json").json["value"] == "light"
+    assert cli.ok("preferences", "show", "ui", "theme", "--json").json["value"] == "light"
     assert cli("inbox", "accept", first, second, "--base", "0" * 8).code == 2
     third = proposed(cli, "pink")
     told = cli("inbox", "reject", third, "nobody", "--json").objects

@@ -45,25 +45,25 @@ THREAD = ("--thread", "t1")
 
 
 def test_a_thread_has_a_state_that_is_replaced(cli: Cli, files: Files) -> None:
-    cli.ok("working", "update", "Tests red.", *THREAD)
+    cli.ok("working", "set", "Tests red.", *THREAD)
     assert files.read("working/threads/t1.md") == b"Tests red.\n"
     cli.ok("working", "find-and-replace", "red", "green", *THREAD)
-    assert cli.ok("working", "get", *THREAD).out == "Tests green.\n"
-    assert cli.ok("working", "get", *THREAD, "--json").json == {"content": "Tests green."}
+    assert cli.ok("working", "show", *THREAD).out == "Tests green.\n"
+    assert cli.ok("working", "show", *THREAD, "--json").json == {"content": "Tests green."}
     cli.ok("working", "find-and-replace", "", "- next", *THREAD)
-    assert cli.ok("working", "get", *THREAD).out == "Tests green.\n\n- next\n"
+    assert cli.ok("working", "show", *THREAD).out == "Tests green.\n\n- next\n"
     cli.ok("working", "clear", *THREAD)
     assert not files.everything()
 
 
 def test_what_is_not_there_is_said_and_ends_with_one(cli: Cli) -> None:
-    assert cli("working", "get", *THREAD) == (1, b"", "no working memory of t1\n")
-    assert cli("working", "get", *THREAD, "--json").json == {"content": ""}
+    assert cli("working", "show", *THREAD) == (1, b"", "no working memory of t1\n")
+    assert cli("working", "show", *THREAD, "--json").json == {"content": ""}
 
 
 def test_a_template_begins_what_is_not_there(cli: Cli, files: Files) -> None:
     files.write(".mdmem/templates/state.md", b"State of {{ name }}.\n")
-    begun = cli.ok("working", "get", *THREAD, "--template", "state", "--var", "name=T1")
+    begun = cli.ok("working", "show", *THREAD, "--template", "state", "--var", "name=T1")
     assert begun.out == "State of T1.\n"
     assert files.read("working/threads/t1.md") == b"State of T1.\n"
 
@@ -73,9 +73,9 @@ def test_a_json_memory_is_replaced_and_checked(cli: Cli, files: Files) -> None:
         ".mdmem/schemas/step.json", b'{"type": "object", "properties": {"step": {"type": "integer"}}}'
     )
     owner = ("--resource-id", "r/1")
-    cli.ok("working", "update", '{"step": 1, "note": "x"}', *owner, "--schema", "step")
-    assert cli("working", "update", '{"step": "two"}', *owner).code == 2
-    assert json.loads(cli.ok("working", "get", *owner).out)["note"] == "x"
+    cli.ok("working", "set", '{"step": 1, "note": "x"}', *owner, "--schema", "step")
+    assert cli("working", "set", '{"step": "two"}', *owner).code == 2
+    assert json.loads(cli.ok("working", "show", *owner).out)["note"] == "x"
     assert list(files.everything()) == ["working/resources/r%2F1.json"]
 
 
@@ -83,12 +83,12 @@ def test_a_json_memory_is_replaced_and_checked(cli: Cli, files: Files) -> None:
     "owner", [[], [*THREAD, "--resource-id", "r1"], ["--thread", ".."], ["--thread", ""]]
 )
 def test_a_working_memory_belongs_to_one_thread_or_resource(cli: Cli, files: Files, owner: list[str]) -> None:
-    assert cli("working", "update", "text", *owner).code == 2
+    assert cli("working", "set", "text", *owner).code == 2
     assert not files.everything()
 
 
 def test_what_expires_is_listed_and_swept(cli: Cli, files: Files) -> None:
-    cli.ok("working", "update", "text", *THREAD, "--ttl", "3600")
+    cli.ok("working", "set", "text", *THREAD, "--ttl", "3600")
     files.write("working/threads/old.md", b"---\nexpires: 2020-01-01T00:00:00Z\n---\nold\n")
     files.write("working/resources/r.json", b'{"a": 1}\n')
     lines = cli.ok("working", "list").out.splitlines()
@@ -102,10 +102,10 @@ def test_what_expires_is_listed_and_swept(cli: Cli, files: Files) -> None:
 
 
 def test_a_stale_base_is_refused(cli: Cli, files: Files) -> None:
-    cli.ok("working", "update", "one", *THREAD)
+    cli.ok("working", "set", "one", *THREAD)
     seen = cli.ok("show", "working/threads/t1.md", "--only-hash").out.strip()
-    cli.ok("working", "update", "two", *THREAD, "--base", seen)
-    assert cli("working", "update", "three", *THREAD, "--base", seen).code == 2
+    cli.ok("working", "set", "two", *THREAD, "--base", seen)
+    assert cli("working", "set", "three", *THREAD, "--base", seen).code == 2
     assert files.read("working/threads/t1.md") == b"two\n"
 
 
@@ -116,12 +116,12 @@ def test_a_preference_is_set_got_confirmed_and_deleted(cli: Cli, files: Files) -
     cli.ok("preferences", "set", "ui", "theme", "dark", "--why", "Said so.", "--strength", "0.5")
     assert list(files.everything()) == ["preferences/ui/theme.md"]
     assert b"Said so." in files.read("preferences/ui/theme.md")
-    assert cli.ok("preferences", "get", "ui", "theme").out == "ui/theme  dark  0.50\n"
+    assert cli.ok("preferences", "show", "ui", "theme").out == "ui/theme  dark  0.50\n"
     cli.ok("preferences", "set", "ui", "theme", "dark")
-    assert cli.ok("preferences", "get", "ui", "theme").out == "ui/theme  dark  0.80\n"
-    cli.ok("preferences", "delete", "ui", "theme")
+    assert cli.ok("preferences", "show", "ui", "theme").out == "ui/theme  dark  0.80\n"
+    cli.ok("preferences", "rm", "ui", "theme")
     assert not files.everything()
-    assert cli("preferences", "delete", "ui", "theme").code == 1
+    assert cli("preferences", "rm", "ui", "theme").code == 1
 
 
 @pytest.mark.parametrize(
@@ -130,23 +130,23 @@ def test_a_preference_is_set_got_confirmed_and_deleted(cli: Cli, files: Files) -
 )
 def test_a_value_is_read_as_yaml(cli: Cli, given: str, value: object) -> None:
     cli.ok("preferences", "set", "ui", "x", given)
-    assert cli.ok("preferences", "get", "ui", "x", "--json").json["value"] == value
+    assert cli.ok("preferences", "show", "ui", "x", "--json").json["value"] == value
 
 
 def test_what_has_faded_is_hidden_and_swept(cli: Cli, files: Files) -> None:
     files.write("preferences/ui/old.md", FADED)
     cli.ok("preferences", "set", "ui", "new", "x")
     assert "old" not in cli.ok("preferences", "list").out
-    assert cli("preferences", "get", "ui", "old").code == 1
+    assert cli("preferences", "show", "ui", "old").code == 1
     assert cli.ok("preferences", "list", "ui", "--hidden").out.splitlines()[1].endswith("(faded)")
-    assert cli.ok("preferences", "get", "ui", "old", "--hidden", "--json").json["hidden"] is True
+    assert cli.ok("preferences", "show", "ui", "old", "--hidden", "--json").json["hidden"] is True
     assert cli.ok("preferences", "sweep", "--dry-run").out
     assert cli.ok("preferences", "sweep").out == "deleted preferences/ui/old.md\n"
 
 
 def test_a_preference_that_does_not_count_says_why(cli: Cli, files: Files) -> None:
     files.write("preferences/ui/old.md", b"---\nvalue: old\nexpires: 2020-01-01\n---\n")
-    assert cli("preferences", "get", "ui", "old").code == 1
+    assert cli("preferences", "show", "ui", "old").code == 1
     assert cli.ok("preferences", "list", "--hidden").out == "ui/old  old  1.00  (expired)\n"
 
 
@@ -218,12 +218,12 @@ def test_no_rules_are_no_error(cli: Cli) -> None:
 
 
 def test_a_rule_is_added_and_told(cli: Cli) -> None:
-    added = cli.ok("rules", "add", "style", "Type everything.", "--glob", "*.py", "--priority", "2")
+    added = cli.ok("rules", "new", "style", "Type everything.", "--glob", "*.py", "--priority", "2")
     assert added.out.startswith("created rules/style.md  ")
     assert cli.ok("rules", "list", "--for", "a.py").out == "   2  global   style  *.py\n"
     assert cli.ok("rules", "text").out == "# style\n\nApplies to: *.py\n\nType everything.\n"
-    assert cli("rules", "add", "style", "Another.").code == 2
-    cli.ok("rules", "add", "plain", stdin=b"Be short.\n")
+    assert cli("rules", "new", "style", "Another.").code == 2
+    cli.ok("rules", "new", "plain", stdin=b"Be short.\n")
     assert cli.ok("rules", "text", "--for", "a.md").out == "# plain\n\nBe short.\n"
 
 
@@ -253,11 +253,11 @@ def test_what_is_remembered_goes_where_its_kind_is(cli: Cli, files: Files) -> No
     cli.ok("remember", "Use SQLite", "--kind", "project", "--name", "Decisions")
     assert b"- Use SQLite" in files.read("AGENTS.md")
     cli.ok("remember", "12", "--kind", "preference", "--name", "ui/size", "--why", "Said so.")
-    assert cli.ok("preferences", "get", "ui", "size", "--json").json["value"] == 12
+    assert cli.ok("preferences", "show", "ui", "size", "--json").json["value"] == 12
     cli.ok("remember", "--kind", "working", "--name", "t1", "--ttl", "60", stdin=b"Half done.\n")
-    assert cli.ok("working", "get", *THREAD).out == "Half done.\n"
+    assert cli.ok("working", "show", *THREAD).out == "Half done.\n"
     cli.ok("remember", '{"a": 1}', "--json-value", "--kind", "working", "--resource-id", "r1")
-    assert cli.ok("working", "get", "--resource-id", "r1", "--json").json == {"content": '{\n  "a": 1\n}'}
+    assert cli.ok("working", "show", "--resource-id", "r1", "--json").json == {"content": '{\n  "a": 1\n}'}
     ended = cli("remember", "x", "--kind", "idea")
     assert ended.code == 2
     assert "a kind is one of note" in ended.errors

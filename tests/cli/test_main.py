@@ -19,9 +19,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+import click
 import pytest
 
 import mdmem
+from mdmem.cli.main import _OLDER_NAMES, app
 from mdmem.facade.memory import Memory
 from tests.programs import needs
 from tests.speed import soak_most
@@ -320,12 +322,12 @@ def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
         ["notes", "append", BROKEN, "text"],
         ["notes", "append", "n", BROKEN],
         ["notes", "append", "n", "text", "--title", BROKEN],
-        ["working", "update", BROKEN, "--thread", "t"],
-        ["working", "update", "text", "--thread", BROKEN],
+        ["working", "set", BROKEN, "--thread", "t"],
+        ["working", "set", "text", "--thread", BROKEN],
         ["working", "merge", '{"a": "\\ud800"}', "--resource", "r"],
         ["preferences", "set", "ui", "theme", BROKEN],
         ["preferences", "set", BROKEN, "theme", "dark"],
-        ["preferences", "get", "ui", BROKEN],
+        ["preferences", "show", "ui", BROKEN],
         ["project", "append", BROKEN, "text"],
         ["project", "append", "Decisions", BROKEN],
         ["project", "params", f"a={BROKEN}"],
@@ -526,3 +528,24 @@ def test_the_real_program_completes(cli: Cli, files: Files) -> None:
     files.write("notes/größe.md", b"x\n")
     env = {"_MDMEM_COMPLETE": "zsh_complete", "COMP_WORDS": "mdmem show no", "COMP_CWORD": "2"}
     assert "notes/größe.md" in cli.program(env=env).out
+
+
+@pytest.mark.parametrize(("older", "name"), _OLDER_NAMES.items())
+def test_a_command_keeps_the_name_that_it_had_before(older: str, name: str) -> None:
+    group_name, command_name = older.split()
+    context = click.Context(app, info_name="mdmem")
+    group = app.get_command(context, group_name)
+    assert isinstance(group, click.Group)
+    assert group.get_command(context, command_name) is group.get_command(context, name)
+    assert command_name not in group.list_commands(context)
+
+
+def test_a_name_from_before_does_the_same(cli: Cli) -> None:
+    cli.ok("working", "update", "Tests red.", "--thread", "t1")
+    assert cli.ok("working", "get", "--thread", "t1").out == "Tests red.\n"
+    assert cli.ok("sessions", "add", "t1", "user", "Hello").out == "1\n"
+    cli.ok("rules", "add", "short", "Be short.")
+    assert "Be short." in cli.ok("rules", "text").out
+    cli.ok("preferences", "set", "ui", "theme", "dark")
+    cli.ok("preferences", "delete", "ui", "theme")
+    assert cli("preferences", "get", "ui", "theme").code == 1

@@ -430,7 +430,7 @@ def test_an_interrupt_is_for_the_editor(note: Files, tmp_path: Path) -> None:
 
 
 def test_the_life_of_working_memory_begins_anew(cli: Cli, note: Files) -> None:
-    cli.ok("working", "update", "State: one.", "--thread", "t", "--ttl", "3600")
+    cli.ok("working", "set", "State: one.", "--thread", "t", "--ttl", "3600")
     before = note.read("working/threads/t.md")
     cli(
         "edit",

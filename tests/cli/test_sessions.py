@@ -27,8 +27,8 @@ def texts(cli: Cli, *asked: str) -> list[str]:
 
 
 def test_messages_are_added_and_printed(cli: Cli, files: Files) -> None:
-    assert cli.ok("sessions", "add", "t:1", "user", "Which database?").out == "1\n"
-    assert cli.ok("sessions", "add", "t:1", "assistant", stdin=b"SQLite.\n").out == "2\n"
+    assert cli.ok("sessions", "append", "t:1", "user", "Which database?").out == "1\n"
+    assert cli.ok("sessions", "append", "t:1", "assistant", stdin=b"SQLite.\n").out == "2\n"
     assert list(files.everything()) == ["sessions/t%3A1.jsonl"]
     printed = cli.ok("sessions", "history", "t:1").out.split("\n")
     assert printed[0].startswith("#1  user  20")
@@ -58,13 +58,13 @@ def test_a_dry_run_of_a_session_says_what_would_be_done_and_does_nothing(cli: Cl
     extend(TURNS)
     before = files.everything()
     assert cli.ok("sessions", "clear", "t", "--dry-run") == (0, b"", "would clear 2 messages of t\n")
-    assert cli.ok("sessions", "delete", "t", "--dry-run").errors == "would delete t\n"
-    assert cli.ok("sessions", "delete", "t", "--dry-run", "--json").json == {
+    assert cli.ok("sessions", "rm", "t", "--dry-run").errors == "would delete t\n"
+    assert cli.ok("sessions", "rm", "t", "--dry-run", "--json").json == {
         "applied": False,
         "key": "t",
         "deleted": True,
     }
-    assert cli("sessions", "delete", "u", "--dry-run") == (1, b"", "no session u\n")
+    assert cli("sessions", "rm", "u", "--dry-run") == (1, b"", "no session u\n")
     assert "as it is" in cli.ok("sessions", "vacuum", "t", "--dry-run").errors
     assert files.everything() == before
     assert cli.ok("sessions", "clear", "t").errors.endswith("still find it all with --dropped\n")
@@ -72,7 +72,7 @@ def test_a_dry_run_of_a_session_says_what_would_be_done_and_does_nothing(cli: Cl
     said = cli.ok("sessions", "vacuum", "t", "--purge", "--dry-run").errors
     assert said == "would rewrite the log of t, and purge the archive of it\n"
     assert files.everything() == cleared
-    cli.ok("sessions", "delete", "t")
+    cli.ok("sessions", "rm", "t")
     deleted = files.everything()
     assert cli.ok("sessions", "restore", "t", "--dry-run").errors == "would restore t\n"
     assert cli("sessions", "restore", "u", "--dry-run").code == 1
@@ -103,7 +103,7 @@ def test_a_session_that_is_not_there_is_not_said_to_be_done(
 
 def test_a_deleted_session_is_purged_from_the_archive(cli: Cli) -> None:
     extend(TURNS)
-    cli.ok("sessions", "delete", "t")
+    cli.ok("sessions", "rm", "t")
     assert cli("sessions", "vacuum", "t").errors == "no session t\n"
     cli.ok("sessions", "vacuum", "t", "--purge", "--yes")
     assert cli("sessions", "vacuum", "t", "--purge", "--yes").errors == "no session t\n"
@@ -112,7 +112,7 @@ def test_a_deleted_session_is_purged_from_the_archive(cli: Cli) -> None:
 
 def test_what_brings_a_deleted_session_back_is_said_and_does_it(cli: Cli) -> None:
     Memory("memories").sessions.add("t 1", "user", "one")
-    said = cli.ok("sessions", "delete", "t 1").errors
+    said = cli.ok("sessions", "rm", "t 1").errors
     assert said == "done: `mdmem sessions restore 't 1'` brings it back\n"
     cli.ok("sessions", "restore", "t 1")
     assert texts(cli, "t 1") == ["one"]
@@ -184,12 +184,12 @@ def test_a_session_is_listed_deleted_and_brought_back(cli: Cli) -> None:
     listed = [line.split() for line in cli.ok("sessions", "list").out.splitlines()]
     assert [(line[0], *line[2:]) for line in listed] == [("0", "me", "→", "t"), ("2", "t")]
     assert [each["alias_of"] for each in cli.ok("sessions", "list", "--json").objects] == ["t", ""]
-    assert cli.ok("sessions", "delete", "t", "--json").json == {
+    assert cli.ok("sessions", "rm", "t", "--json").json == {
         "applied": True,
         "key": "t",
         "deleted": True,
     }
-    assert cli("sessions", "delete", "t").code == 1
+    assert cli("sessions", "rm", "t").code == 1
     assert cli("sessions", "history", "me").code == 1
     cli.ok("sessions", "restore", "t")
     assert texts(cli, "me") == ["one", "two"]
@@ -199,23 +199,23 @@ def test_a_session_is_listed_deleted_and_brought_back(cli: Cli) -> None:
 def test_a_session_that_was_deleted_before_another_of_its_key_is_brought_back_as_is_said(cli: Cli) -> None:
     for text in ("one", "two"):
         Memory("memories").sessions.add("t 1", "user", text)
-        cli.ok("sessions", "delete", "t 1")
+        cli.ok("sessions", "rm", "t 1")
     Memory("memories").sessions.add("t 1", "user", "three")
     refused = cli("sessions", "restore", "t 1")
     assert "then `mdmem sessions restore 't 1' --older 1`" in refused.errors
-    cli.ok("sessions", "delete", "t 1")
+    cli.ok("sessions", "rm", "t 1")
     cli.ok("sessions", "restore", "t 1", "--older", "1")
     assert texts(cli, "t 1") == ["two"]
-    cli.ok("sessions", "delete", "t 1")
+    cli.ok("sessions", "rm", "t 1")
     cli.ok("sessions", "restore", "t 1", "--older", "2")
     assert texts(cli, "t 1") == ["one"]
-    cli.ok("sessions", "delete", "t 1")
+    cli.ok("sessions", "rm", "t 1")
     assert "of this key, 3 are in the archive" in cli("sessions", "restore", "t 1", "--older", "3").errors
 
 
 @pytest.mark.parametrize("key", ["", ".", ".."])
 def test_an_impossible_key_is_refused(cli: Cli, key: str) -> None:
-    assert cli("sessions", "add", key, "user", "text").code == 2
+    assert cli("sessions", "append", key, "user", "text").code == 2
 
 
 def test_conversations_of_another_program_are_taken_in(cli: Cli, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_line_that_is_no_record_is_told(cli: Cli, files: Files) -> None:
 
 def test_what_was_said_is_found_exactly_and_ranked(cli: Cli) -> None:
     extend(TURNS)
-    cli.ok("sessions", "add", "other", "user", "one more")
+    cli.ok("sessions", "append", "other", "user", "one more")
     for verb in ("grep", "search"):
         found = cli.ok("sessions", verb, "one", "t", "--role", "user")
         assert found.out.startswith("t#1  user  20")
@@ -331,7 +331,7 @@ def test_a_program_is_asked_where_the_command_line_or_the_environment_names_one(
     monkeypatch.setenv("MDMEM_MODEL", program(tmp_path, """echo '{"summary": "SQLite it is."}'"""))
     cli.ok("sessions", "summarize", "t")
     assert "SQLite it is." in cli.ok("show", "sessions/t.md").out
-    cli.ok("sessions", "add", "t", "user", "We decided to use files.")
+    cli.ok("sessions", "append", "t", "user", "We decided to use files.")
     cli.ok("sessions", "summarize", "t", "--model", "none")
     assert "We decided to use files." in cli.ok("show", "sessions/t.md").out
 
@@ -366,7 +366,7 @@ def test_a_dry_run_asks_no_model(cli: Cli, tmp_path: Path) -> None:
 
 def test_a_key_or_a_role_with_line_ends_forges_no_line(cli: Cli) -> None:
     key, role = "a\n      9  2026-01-01  forged", "user\n#7  user"
-    cli("sessions", "add", key, role, "hello")
+    cli("sessions", "append", key, role, "hello")
     assert len(cli("sessions", "list").out.splitlines()) == 1
     assert cli("sessions", "history", key).out.splitlines()[1] == "hello"
     assert cli("sessions", "grep", "hello", key).out.splitlines()[1] == "hello"
@@ -375,9 +375,9 @@ def test_a_key_or_a_role_with_line_ends_forges_no_line(cli: Cli) -> None:
 
 @pytest.mark.parametrize("asked", [("expand", "t", "9"), ("restore", "t")])
 def test_what_is_not_there_is_not_said_to_be_nowhere(cli: Cli, asked: tuple[str, ...]) -> None:
-    cli.ok("sessions", "add", "t", "user", "hello")
-    cli.ok("sessions", "add", "other", "user", "hello")
-    cli.ok("sessions", "delete", "other")
+    cli.ok("sessions", "append", "t", "user", "hello")
+    cli.ok("sessions", "append", "other", "user", "hello")
+    cli.ok("sessions", "rm", "other")
     told = cli("sessions", *asked)
     assert told.code == 1
     assert "at all" not in told.errors
@@ -391,7 +391,7 @@ DECIDED = "We decided on SQLite, and weighed it for a while against all the othe
 def test_what_is_not_due_says_how_much_of_it_is_there(cli: Cli) -> None:
     assert cli.ok("sessions", "observe", "--all").errors == "no sessions\n"
     for key in ("a", "b"):
-        cli.ok("sessions", "add", key, "user", "Which database? One file.")
+        cli.ok("sessions", "append", key, "user", "Which database? One file.")
     (one,) = Memory("memories").observations.waiting("a")
     assert (one.session, one.needed) == ("a", 1_000)
     assert 0 < one.tokens < 20
@@ -402,21 +402,21 @@ def test_what_is_not_due_says_how_much_of_it_is_there(cli: Cli) -> None:
     assert cli.ok("sessions", "observe", "a") == (0, b"", f"{said}`mdmem sessions observe a {how}")
     of_all = f"a: {said}b: {said}`mdmem sessions observe --all {how}"
     assert cli.ok("sessions", "observe", "--all") == (0, b"", of_all)
-    cli.ok("sessions", "add", "b", "user", DECIDED)
+    cli.ok("sessions", "append", "b", "user", DECIDED)
     observed = cli.ok("sessions", "observe", "--all")
     assert observed.out.startswith("created observations/b/")
     assert observed.errors == f"a: {said}`mdmem sessions observe --all {how}"
 
 
 def test_what_is_asked_for_now_does_not_wait(cli: Cli) -> None:
-    cli.ok("sessions", "add", "a", "user", "We decided to use SQLite. Please always back it up.")
+    cli.ok("sessions", "append", "a", "user", "We decided to use SQLite. Please always back it up.")
     assert cli.ok("sessions", "observe", "a", "--now").out.startswith("created observations/a/")
     assert cli.ok("sessions", "observe", "a", "--now").errors == "nothing new was said\n"
     assert "exclude each other" in cli("sessions", "observe", "a", "--now", "--watch").errors
 
 
 def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
-    cli.ok("sessions", "add", "t:1", "user", DECIDED)
+    cli.ok("sessions", "append", "t:1", "user", DECIDED)
     (line,) = cli.ok("sessions", "observe", "t:1").out.splitlines()
     path = line.removeprefix("created ")
     assert path.startswith("observations/t%3A1/")
@@ -436,7 +436,7 @@ def test_observations_are_made_listed_and_removed(cli: Cli) -> None:
     assert cli(*reflect).code == 1
     assert "only a model makes a reflection" in cli("sessions", "reflect", "t").errors
     for text in ("We take SQLite.", "It is one file."):
-        cli.ok("sessions", "add", "t", "user", text)
+        cli.ok("sessions", "append", "t", "user", text)
         Memory("memories").observations.observe("t")
     assert cli.ok("sessions", "observations", "t", "--limit", "1").out.count("observation of") == 1
     assert "reflection 1 of #1 to #3" in cli.ok(*reflect).out
@@ -453,7 +453,7 @@ def test_observations_are_made_listed_and_removed(cli: Cli) -> None:
 
 
 def test_what_goes_wrong_is_told_and_is_the_exit_code(cli: Cli) -> None:
-    cli.ok("sessions", "add", "t", "user", DECIDED)
+    cli.ok("sessions", "append", "t", "user", DECIDED)
     Path("memories/observations").write_text("no folder\n")
     ended = cli("sessions", "observe", "t")
     assert ended.code == 1
@@ -462,7 +462,7 @@ def test_what_goes_wrong_is_told_and_is_the_exit_code(cli: Cli) -> None:
 
 @pytest.mark.parametrize(("policy", "outcome"), [("inbox", "proposed"), ("apply", "kept")])
 def test_a_session_is_captured_where_a_policy_says_so(cli: Cli, policy: str, outcome: str) -> None:
-    cli.ok("sessions", "add", "t", "user", "I prefer dark mode.")
+    cli.ok("sessions", "append", "t", "user", "I prefer dark mode.")
     off = cli("sessions", "capture", "t")
     assert off.code == 1
     assert "policy is off" in off.errors
@@ -479,18 +479,18 @@ def test_a_session_is_captured_where_a_policy_says_so(cli: Cli, policy: str, out
 
 def test_a_session_is_named_by_the_beginning_of_its_key(cli: Cli) -> None:
     for key in ("3f2a9c01-one", "3f2b0000-two"):
-        cli.ok("sessions", "add", key, "user", "one")
-        cli.ok("working", "update", "State: green.", "--thread", key)
-    cli.ok("working", "update", "State: red.", "--thread", "other")
+        cli.ok("sessions", "append", key, "user", "one")
+        cli.ok("working", "set", "State: green.", "--thread", key)
+    cli.ok("working", "set", "State: red.", "--thread", "other")
     assert texts(cli, "3f2a") == ["one"]
-    assert cli.ok("working", "get", "--thread", "oth").out == "State: red.\n"
+    assert cli.ok("working", "show", "--thread", "oth").out == "State: red.\n"
     assert "State: green." in cli.ok("context", "--thread", "3f2b").out
     refused = cli("sessions", "clear", "3f2")
     assert refused.code == 2
     assert "2 threads begin with '3f2': 3f2a9c01-one, 3f2b0000-two" in refused.errors
-    cli.ok("sessions", "delete", "3f2a")
+    cli.ok("sessions", "rm", "3f2a")
     assert cli("sessions", "history", "3f2a9c01-one").code == 1
-    cli.ok("sessions", "add", "3f2b", "user", "new")  # a new session is what it is called
+    cli.ok("sessions", "append", "3f2b", "user", "new")  # a new session is what it is called
     assert texts(cli, "3f2b") == ["new"]
 
 

@@ -189,14 +189,14 @@ FINDING = [
     Habit("mdmem remember 'Walruses rest.' && mdmem grep walrus", out=r"^notes/daily/.*Walruses rest\.$"),
     Habit("echo Walrus | mdmem remember --name zoo && mdmem grep walrus", out=r"^notes/zoo\.md:3:Walrus$"),
     Habit("mdmem remember dark --kind preference", code=2, error="category/key"),
-    Habit("mdmem rules add short 'Be short.' && mdmem rules text", out="^Be short.$"),
+    Habit("mdmem rules new short 'Be short.' && mdmem rules text", out="^Be short.$"),
     Habit(
-        "mdmem rules add short 'Be short.' && mdmem supersede rules/python.md rules/short.md"
+        "mdmem rules new short 'Be short.' && mdmem supersede rules/python.md rules/short.md"
         " && mdmem --user ada rules text && mdmem --user ada context && mdmem rules list",
         out="Be short",
         silent="Type everything|^ +0  global   python",
     ),
-    Habit("mdmem rules add python 'Be short.'", code=2, error="rules/python.md"),
+    Habit("mdmem rules new python 'Be short.'", code=2, error="rules/python.md"),
     Habit("mdmem new rule short", out=r"^created rules/short\.md"),
     Habit("mdmem new rule db", out=r"^created rules/db\.md"),
     Habit("mdmem new rule db", out=r"^created rules/db\.md", folder="memories/notes"),
@@ -241,7 +241,7 @@ FINDING = [
         Habit(f"seq 5000 | sed 's/^2500$/ERROR: boom/' | mdmem results compress --tool {tool}", out=out)
         for tool, out in (("pytest", "^ERROR: boom$"), ("mcp__x__y", "^ERROR: boom$"), ("Read", "left out"))
     ),
-    Habit("mdmem working get --thread t9", code=1, error="^no working memory of t9$", silent="."),
+    Habit("mdmem working show --thread t9", code=1, error="^no working memory of t9$", silent="."),
     Habit("mdmem preferences list", error="^no preferences$", silent="."),
     Habit("mdmem preferences list ui", code=1, error="^no preferences of ui$", silent="."),
     Habit("mdmem sessions list", error="^no sessions$", silent="."),
@@ -410,14 +410,14 @@ SHOWING = [
     Habit("mdmem backlinks rules/python.md", code=1, error="no links to rules/python.md", silent="."),
     Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
     Habit("mdmem sessions grep sqlite", code=2, error="^name a session, or ask for all$"),
-    Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1'", out=r"^#1  user  20.*\nHi$"),
+    Habit("mdmem sessions append t1 user Hi && mdmem show 'sessions/t1#1'", out=r"^#1  user  20.*\nHi$"),
     Habit(
-        "mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1' --json | jq -c [.seq]", out=r"^\[1\]$"
+        "mdmem sessions append t1 user Hi && mdmem show 'sessions/t1#1' --json | jq -c [.seq]", out=r"^\[1\]$"
     ),
     Habit("mdmem show 'sessions/t1#1'", code=1, error="^mdmem: no message 't1#1'$"),
     Habit("mdmem show 'sessions/t1#1' --only-hash", code=2, error="printed whole"),
     Habit("mdmem sessions import claude-code nowhere", code=2, error="^nearest names: claude-code-session$"),
-    Habit("mdmem working get", code=2, error="one of the two: a thread or a resource id$"),
+    Habit("mdmem working show", code=2, error="one of the two: a thread or a resource id$"),
     Habit("mdmem inbox list", error="^no proposals$", silent="."),
     Habit("mdmem diff notes/db.md", out=r"^\+SQLite: one file\.$"),
     Habit("mdmem append notes/db.md more && mdmem diff notes/db.md", out=r"^\+more$", silent=r"^\+SQLite"),
@@ -602,7 +602,7 @@ FLAGS = [
     ),
     Habit("mdmem new rule style --var today=2020-01-01", out=r"^created rules/style\.md"),
     Habit(
-        "mdmem working get --thread t1 --template working --var gaol=x",
+        "mdmem working show --thread t1 --template working --var gaol=x",
         code=2,
         error="no variable 'gaol'",
     ),
@@ -627,9 +627,9 @@ FLAGS = [
     Habit("mdmem grep --count sqlite", code=2, error="use -c"),
     Habit("mdmem search sqlite --limit 1 | grep -c :", out="^1$", error="1 more"),
     Habit("mdmem replace --in notes --glob 'o*.md' Old New --all --dry-run", out=r"^\+# New$"),
-    Habit("mdmem sessions add t1 user Hello && mdmem sessions history t1 -n 1 | cat", out="Hello"),
+    Habit("mdmem sessions append t1 user Hello && mdmem sessions history t1 -n 1 | cat", out="Hello"),
     Habit(
-        "mdmem sessions add t1 user Hello && mdmem sessions history t1 --after 1",
+        "mdmem sessions append t1 user Hello && mdmem sessions history t1 --after 1",
         code=1,
         error="^no messages",
     ),

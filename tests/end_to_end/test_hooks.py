@@ -340,7 +340,7 @@ def test_a_session_begins_with_its_own_thread_else_with_the_newest(repository: R
         context = repository.hook("session-start", given).context
         assert f"State: {own}" in context
         assert ("of another session, thread t1 (0 min ago)" in context) == (session == "new")
-        assert ("`mdmem working update TEXT --thread new`" in context) == (session == "new")
+        assert ("`mdmem working set TEXT --thread new`" in context) == (session == "new")
 
 
 def test_a_session_is_given_no_observations_of_another_one(repository: Repository) -> None:
@@ -487,7 +487,7 @@ def test_a_stop_behind_edits_asks_once_for_the_working_memory(repository: Reposi
     said = repository.hook("stop", repository.stopped())
     assert said.json["decision"] == "block"
     assert "working/threads/5e1f.md was written (3 min ago)" in said.json["reason"]
-    assert "`mdmem working update TEXT --thread 5e1f`" in said.json["reason"]
+    assert "`mdmem working set TEXT --thread 5e1f`" in said.json["reason"]
     assert repository.hook("stop", repository.stopped()).out == ""
 
 

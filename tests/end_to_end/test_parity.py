@@ -56,6 +56,14 @@ CALLED = {
     "today": "notes.today",  # typed every day
     "import": "import_",  # a word of Python's own
     "sessions.import": "sessions.import_",
+    # One word for each thing on the command line; Python has the words of mappings and lists.
+    "preferences.rm": "preferences.delete",
+    "preferences.show": "preferences.get",
+    "rules.new": "rules.add",
+    "sessions.append": "sessions.add",
+    "sessions.rm": "sessions.delete",
+    "working.set": "working.update",
+    "working.show": "working.get",
     # What sessions come to is asked where sessions are.
     "sessions.summarize": "summaries.summarize",
     "sessions.keep": "summaries.keep",

@@ -69,7 +69,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("today text", TEMPLATE | MARKDOWN, {"notes", "content"}),
     ("notes append db text", set(), {"notes", "content"}),
     (
-        "working update text --thread t1",
+        "working set text --thread t1",
         set(),
         {"working", "content"},
     ),

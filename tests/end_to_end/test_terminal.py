@@ -44,7 +44,7 @@ PRINTED = f"{BAD} src/{NAME}.py:3 {BAD} https://a.example/{BIDI}\n" * 100
 
 # Every command that prints, with what makes it print text of memories, names, or arguments.
 COMMANDS: dict[str, list[list[str]]] = {
-    "sessions add": [["t", "user", f"said{BAD}"], ["t", "user", f"more{BAD}"]],
+    "sessions append": [["t", "user", f"said{BAD}"], ["t", "user", f"more{BAD}"]],
     **{f"sessions {name}": [["t"]] for name in ("history", "check", "compact")},
     "sessions list": [[]],
     "sessions allow-capture": [["--off"]],
@@ -131,8 +131,8 @@ COMMANDS: dict[str, list[list[str]]] = {
     "new": [["note", NOTE, "--var", "title=x"], [BAD, "x.md"], ["own", "--print"], [BAD, "--print"]],
     "notes append": [[NAME, BAD, "--dry-run"]],
     "notes list": [[]],
-    "preferences delete": [["ui", BAD]],
-    "preferences get": [["ui", "theme"]],
+    "preferences rm": [["ui", BAD]],
+    "preferences show": [["ui", "theme"]],
     "preferences list": [[]],
     "preferences set": [["ui", "theme", BAD, "--dry-run"]],
     "preferences sweep": [["--dry-run"]],
@@ -149,7 +149,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "remember": [[BAD, "--dry-run"], [BAD, "--kind", BAD], [BAD, "--name", NAME, "--dry-run"]],
     "restore": [[NOTE]],
     "rm": [[NOTE, "--dry-run"]],
-    "rules add": [["style", BAD, "--glob", BIDI, "--dry-run"], [f"rule{BIDI}", "x"]],
+    "rules new": [["style", BAD, "--glob", BIDI, "--dry-run"], [f"rule{BIDI}", "x"]],
     "rules list": [[]],
     "rules text": [[]],
     "schema check": [[]],
@@ -174,10 +174,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "web": [[f"--no{BAD}"]],
     "working clear": [["--thread", "t", "--dry-run"]],
     "working find-and-replace": [["state", BAD, "--thread", "t", "--dry-run"]],
-    "working get": [["--thread", "t"]],
+    "working show": [["--thread", "t"]],
     "working list": [[]],
     "working sweep": [["--dry-run"]],
-    "working update": [[BAD, "--thread", "t", "--dry-run"]],
+    "working set": [[BAD, "--thread", "t", "--dry-run"]],
     "write": [[NOTE, BAD, "--overwrite", "--dry-run"]],
 }
 
@@ -185,7 +185,7 @@ COMMANDS: dict[str, list[list[str]]] = {
 # One at least of each way to print something; each run is a process.
 QUICK = {
     *("show", "grep", "search", "ls", "check", "refs", "graph", "diff", "git log", "context", "rules text"),
-    *("sessions add", "sessions history", "inbox show", "preferences list", "mv", "replace", "status"),
+    *("sessions append", "sessions history", "inbox show", "preferences list", "mv", "replace", "status"),
     *("template show", "schema show", "today"),
 }
 QUICK_CLOSED = {"show", "grep", "ls", "check", "append", "doctor"}

@@ -572,7 +572,7 @@ NAMING = {
 def test_a_command_makes_a_note_under_any_form_of_its_name_and_names_it(
     cli: Cli, files: Files, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    cli.ok("sessions", "add", "t1", "user", "hello")
+    cli.ok("sessions", "append", "t1", "user", "hello")
     enter(monkeypatch, files.root.parent / folder)
     there = {"notes/z.md": b"# Z\n", "top.md": b"# Top\n", **files.everything()}
     here = {"./z.md": "notes/z.md", "../top.md": "it is not in notes/"} if folder == "memories/notes" else {}

@@ -164,7 +164,7 @@ def _name_other_thread(thread: str, changed: float, own: str) -> str:
     word = f"The working memory above is of another session, thread {thread} ({_format_age(changed)})."
     if not own:
         return f"{word} Go on with it only in the same work."
-    command = f"`mdmem working update TEXT --thread {shlex.quote(own)}`"
+    command = f"`mdmem working set TEXT --thread {shlex.quote(own)}`"
     return f"{word} Go on from it only in the same work, and keep the state of this session with {command}."
 
 
@@ -383,7 +383,7 @@ def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:
         "reason": (
             f"Files were edited {since}."
             " If state, decisions or the next step have changed, write them there:"
-            f" `mdmem working update TEXT --thread {shlex.quote(own)}`. Otherwise finish."
+            f" `mdmem working set TEXT --thread {shlex.quote(own)}`. Otherwise finish."
         ),
     }
 

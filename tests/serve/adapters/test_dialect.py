@@ -124,10 +124,10 @@ def test_a_stop_asks_in_the_form_of_the_host(memory: mdmem.Memory, host: str) ->
     told = answer(memory, "stop", say(memory, host, stop_hook_active=False), host)
     assert isinstance(told, dict)
     if host == "cursor":
-        assert "mdmem working update" in told["followup_message"]
+        assert "mdmem working set" in told["followup_message"]
         return
     assert told["decision"] == ("deny" if host == "gemini-cli" else "block")
-    assert "mdmem working update" in told["reason"]
+    assert "mdmem working set" in told["reason"]
 
 
 @pytest.mark.parametrize(("host", "files"), [*product(SAID, permutations(FILES, 2))])

@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 
 @command("init", epilog="Example: mdmem init memories")
 @click.argument("folder", required=False)
+@click.option("--here", is_flag=True, help="Make it in the current folder without asking.")
 @options.dry_run_option
 @options.json_option
 @click.pass_obj
-def init_command(target: Target, folder: str | None) -> None:
+def init_command(target: Target, folder: str | None, here: bool) -> int:
     """Make a vault, a folder of memories.
 
-    It is named memories, unless FOLDER, --vault or MDMEM_VAULT names another.
+    It is named memories, unless FOLDER, --vault or MDMEM_VAULT names another. Where a vault is found from the
+    current folder already, and below the root of a repository, this asks first; without a terminal it makes
+    nothing, and the exit code is 2.
 
     Inside of a git repository, the AGENTS.md at its root is mounted as project memory, unless FOLDER
     has one of its own.
@@ -40,14 +43,43 @@ def init_command(target: Target, folder: str | None) -> None:
     if folder and named and os.path.realpath(folder) != os.path.realpath(os.path.expanduser(named)):
         remedy = "give one of them: each names the folder of the vault"
         raise Usage(problem=f"{folder} is not {named}, which --vault or MDMEM_VAULT names", remedy=remedy)
+    place = named or folder or "memories"
     try:
-        made = mdmem.init(named or folder or "memories", dry_run=render.is_set("dry_run"))
+        if not (named or folder or here) and not _is_meant_here(mdmem.init(place, dry_run=True)):
+            return 1
+        made = mdmem.init(place, dry_run=render.is_set("dry_run"))
     except AlreadyExists as error:
         render.print_text("message", f"{error.path.removesuffix('/.mdmem/config.toml')} is a vault already")
-        return
+        return 0
     if render.is_set("as_json"):
         render.print_json({"applied": not render.is_set("dry_run"), **mdmem.as_json(made)})
-        return
+    else:
+        _print_made(made)
+    return 0
+
+
+def _is_meant_here(planned: Any) -> bool:
+    """Ask whether a vault is meant for the current folder, where one above is likelier."""
+    here = "`mdmem init --here` makes one here"
+    if planned.above:
+        problem = f"the vault {planned.above} is found from here already"
+        remedy = f"`mdmem status` says what is in it; {here} all the same"
+    elif planned.repository:
+        problem = f"this is below the root of the repository {planned.repository}"
+        root = shlex.quote(os.path.relpath(os.path.join(planned.repository, "memories")))
+        remedy = f"`mdmem init {root}` makes a vault at the root, {here}"
+    else:
+        return True
+    if render.is_set("dry_run"):
+        render.print_remarks([f"note: {problem}: {remedy}"])
+        return True
+    if render.is_set("as_json") or not options.may_ask():
+        raise Usage(problem=f"nothing was made: {problem}", remedy=remedy)
+    render.print_remarks([f"{problem}: {remedy}"])
+    return click.confirm(f"make the vault {planned.root}?")
+
+
+def _print_made(made: Any) -> None:
     print(f"{'would make' if render.is_set('dry_run') else 'made'} the vault {made.root}")
     if made.ignored:
         print(f"    .gitignore (lines added: {len(made.ignored)})")

@@ -249,9 +249,10 @@ class Config(NamedTuple):
         return SUFFIXES + self.files.suffixes
 
 
-_INTRODUCTION = (
-    "# The config of this memory vault. Everything here is optional: what is left out has its default."
-)
+_INTRODUCTION = """\
+# The config of this memory vault. Everything is optional: what is left out has its default.
+# These are the keys that people change most. `mdmem help config.md` prints all of them."""
+_MOST_CHANGED = ("files.suffixes", "secrets.allow", "check.guests", "sessions.capture", "git.commit")
 _OF_OTHER_FORM = ("kinds", "mounts", "unknown")
 _TABLES: dict[str, Any] = {n: d for n, d in Config._field_defaults.items() if n not in _OF_OTHER_FORM}
 # A config may have come with somebody else's files: it does not decide how much memory a program takes.
@@ -297,21 +298,16 @@ def _is_accepted(value: Any, default: object, key: Key) -> bool:
 
 def _default_text() -> str:
     lines = [_INTRODUCTION]
-    for table, defaults in _TABLES.items():
-        lines += ["", f"[{table}]"]
-        for name, default, key in _iterate_keys(defaults):
-            doc = f"{key.doc}: {' | '.join(map(json.dumps, key.choices))}" if key.choices else key.doc
-            lines.append(f"{f'# {name} = {json.dumps(default)}':<34}# {doc}")
-    return "\n".join((*lines, _OWN_TABLES))
+    for changed in _MOST_CHANGED:
+        table, _, wanted = changed.partition(".")
+        (found,) = [each for each in _iterate_keys(_TABLES[table]) if each[0] == wanted]
+        name, default, key = found
+        doc = f"{key.doc}: {' | '.join(map(json.dumps, key.choices))}" if key.choices else key.doc
+        lines += ["", f"[{table}]", f"{f'# {name} = {json.dumps(default)}':<34}# {doc}"]
+    return "\n".join((*lines, _MOUNTS))
 
 
-_OWN_TABLES = """
-# A kind of memory of your own: its folder, and its schema and template below .mdmem.
-# [kinds.recipe]
-#   folder = "recipes"
-#   schema = "recipe"
-#   template = "recipe"
-
+_MOUNTS = """
 # A mount shows one file of the workspace as a memory of this vault: vault path = file, seen from the vault.
 [mounts]
 """

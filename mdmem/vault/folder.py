@@ -15,7 +15,7 @@ from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFaile
 from mdmem.kind import KINDS, PROJECT_FILE
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS, Config
-from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, path_text
+from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, is_under, path_text
 from mdmem.vault.walk import count_hidden, count_passed_over, list_others, walk
 
 _MOST_ENTRIES = 1_000  # of a folder that are looked into for a vault
@@ -215,6 +215,8 @@ class Made:
         unmounted: the `AGENTS.md` of the repository, seen from the folder, where one in the folder stands in
             its place; else empty.
         is_found: whether it is the vault that is found from the current folder, without its name.
+        above: the vault that is found from the folder around it already, in the same repository; else empty.
+        repository: the root of the repository, where the folder around the vault is below it; else empty.
     """
 
     root: str
@@ -224,6 +226,8 @@ class Made:
     passed_over: dict[str, int]
     unmounted: str
     is_found: bool
+    above: str
+    repository: str
 
 
 def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
@@ -269,6 +273,8 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     else:
         unignored = _LINES
     is_found = _is_found(root)
+    around, repository = os.path.dirname(root), find_git_root(os.path.dirname(root)) or ""
+    vault_above = _find_between(around, repository, root)
     if not dry_run:
         if ignored:
             add_ignores(root, ignored)
@@ -281,7 +287,15 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         passed_over=count_passed_over(list_others(root)) | count_hidden(root),
         unmounted=unmounted,
         is_found=is_found,
+        above=vault_above,
+        repository="" if repository == around else repository,
     )
+
+
+def _find_between(folder: str, repository: str, new: str) -> str:
+    """Find the vault from a folder up to the root of its repository, other than a new one; empty for none."""
+    within = (each for each in (folder, *above(folder)) if not repository or is_under(each, repository))
+    return next((place for place in _list_places(within) if place != new and is_vault(place)), "")
 
 
 def _is_found(root: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
+from tests.cli.screen import on_screen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,6 +114,58 @@ def test_no_vault_is_made_inside_another(
     assert word in ended.errors
     assert "use" in ended.errors
     assert {p: p.read_bytes() for p in files.root.parent.rglob("*") if p.is_file()} == before
+
+
+def test_init_below_the_root_of_a_repository_asks_first(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "code/.git").mkdir(parents=True)
+    (tmp_path / "code/src").mkdir()
+    monkeypatch.chdir(tmp_path / "code/src")
+    refused = cli("init")
+    assert refused.code == 2
+    assert refused.errors == (
+        f"mdmem: nothing was made: this is below the root of the repository {tmp_path}/code\n"
+        "`mdmem init ../memories` makes a vault at the root, `mdmem init --here` makes one here\n"
+    )
+    assert cli("init", "--json").code == 2
+    assert "note: this is below the root" in cli.ok("init", "--dry-run").errors
+    assert [*(tmp_path / "code/src").iterdir()] == []
+    assert cli.ok("init", "--here").out.startswith(f"made the vault {tmp_path}/code/src/memories\n")
+    assert cli.ok("init", "../memories").out.startswith(f"made the vault {tmp_path}/code/memories\n")
+
+
+def test_init_where_a_vault_is_found_already_asks_first(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "job/code/.git").mkdir(parents=True)
+    (tmp_path / "job/deep").mkdir()
+    mdmem.init(tmp_path / "job/memories")
+    monkeypatch.chdir(tmp_path / "job/deep")
+    refused = cli("init")
+    assert refused.code == 2
+    assert refused.errors == (
+        f"mdmem: nothing was made: the vault {tmp_path}/job/memories is found from here already\n"
+        "`mdmem status` says what is in it; `mdmem init --here` makes one here all the same\n"
+    )
+    cli.ok("init", "--here")
+    assert cli.ok("init").out.endswith("memories is a vault already\n")
+    # The root of another repository is a place for another vault.
+    monkeypatch.chdir(tmp_path / "job/code")
+    assert cli.ok("init").out.startswith(f"made the vault {tmp_path}/job/code/memories\n")
+
+
+@pytest.mark.parametrize(("key", "is_made"), [("y", True), ("n", False)])
+def test_init_on_a_terminal_asks(
+    key: str, is_made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "code/.git").mkdir(parents=True)
+    (tmp_path / "code/src").mkdir()
+    monkeypatch.chdir(tmp_path / "code/src")
+    seen = on_screen("init", typed=[("[y/N]", f"{key}\n")])
+    assert "this is below the root of the repository" in seen.text
+    assert seen.code == (0 if is_made else 1)
+    assert (tmp_path / "code/src/memories/.mdmem").exists() == is_made
 
 
 def test_init_in_a_folder_says_what_is_passed_over_there(cli: Cli, tmp_path: Path) -> None:

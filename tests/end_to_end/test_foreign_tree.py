@@ -374,7 +374,7 @@ DRY: Mapping[str, Sequence[str]] = {
     "project sync": ("project", "sync"),
     "doctor": ("doctor", "--fix"),
     "results sweep": ("results", "sweep", "--max-age", "0"),
-    **{f"sessions {name}": ("sessions", name, "t") for name in ("clear", "delete", "restore", "vacuum")},
+    **{f"sessions {name}": ("sessions", name, "t") for name in ("clear", "rm", "restore", "vacuum")},
     "sessions capture": ("sessions", "capture", "t"),
     "inbox propose": ("inbox", "propose", "append", '{"path": "notes/0.md", "text": "More."}'),
     "inbox accept": ("inbox", "accept", "0"),
@@ -526,7 +526,7 @@ def test_foreign_files_change_as_bytes_do(tree: Path) -> None:
     for path in sorted(texts)[:: len(texts) // 5]:
         data = texts[path]
         end = data if data.endswith(b"\n") else data + b"\n"
-        assert_changed(tree, Edit(("append", path, "More."), {path: end + b"More.\n"}), before)
+        assert_changed(tree, Edit(("append", path, "# More"), {path: end + b"# More\n"}), before)
         if not (memory.show(path).links or memory.references.backlinks(path)):
             moved = {path: None, "elsewhere/moved.md": data}
             assert_changed(tree, Edit(("mv", path, "elsewhere/moved.md"), moved), before)

@@ -187,7 +187,7 @@ REMOVING = [
 
 FINDING = [
     Habit("mdmem remember 'Walruses rest.' && mdmem grep walrus", out=r"^notes/daily/.*Walruses rest\.$"),
-    Habit("echo Walrus | mdmem remember --name zoo && mdmem grep walrus", out=r"^notes/zoo\.md:3:Walrus$"),
+    Habit("echo Walrus | mdmem remember --name zoo && mdmem grep walrus", out=r"^notes/zoo\.md:1:Walrus$"),
     Habit("mdmem remember dark --kind preference", code=2, error="category/key"),
     Habit("mdmem rules new short 'Be short.' && mdmem rules text", out="^Be short.$"),
     Habit(
@@ -437,7 +437,9 @@ HELP = [
     Habit("mdmem -h", out=r"^Usage: mdmem"),
     Habit("mdmem show -h", out=r"^Usage: mdmem show"),
     Habit("mdmem -V", out=rf"^mdmem {re.escape(mdmem.__version__)}$"),
-    Habit("mdmem help", out="^Find and read:$"),
+    Habit("mdmem help", out="^Every day:$"),
+    Habit("mdmem help find", out="^Find and read:$"),
+    Habit("mdmem help dangling-link", out="^dangling-link: "),
     Habit("mdmem help search", out="^Usage: mdmem search"),
     Habit("mdmem help inbox accept", out="^Usage: mdmem inbox accept"),
     Habit("mdmem help query", out='^ +"some words"'),
@@ -557,7 +559,7 @@ CHECKING = [
 # --------------------------------------------------------------------------------- one flag, one meaning
 
 FLAGS = [
-    Habit("mdmem 2>&1 | grep -c '^  [a-z]'", out="^21$"),
+    Habit("mdmem 2>&1 | grep -c '^  [a-z]'", out="^28$"),
     Habit("mdmem --help | wc -l | xargs -I{} test {} -le 45 && echo fits", out="^fits$"),
     Habit("mdmem --help --all | grep -c supersede", out="^1$"),
     Habit("mdmem help --all", out="^  supersede ", silent="^  insert "),
@@ -575,7 +577,7 @@ FLAGS = [
     ),
     Habit("mdmem trash", code=2, error="Did you mean 'restore'"),
     Habit("mdmem update notes/db.md a=b", code=2, error="Did you mean 'set'"),
-    Habit("mdmem sessions append t1 user hi", code=2, error="Did you mean 'add'"),
+    Habit("mdmem sessions log t1 user hi", code=2, error="Did you mean 'append'"),
     Habit("mdmem sessions show t1", code=2, error="Did you mean 'history'"),
     Habit("mdmem results show 0123", code=2, error="Did you mean 'recover'"),
     Habit("mdmem inbox merge 1", code=2, error="Did you mean 'accept'"),

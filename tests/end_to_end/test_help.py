@@ -79,7 +79,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     memory.write("notes/2026-01.md", "SQLite\n")
     memory.write("users/alice/notes/db.md", "---\naccess:\n  write: [bob]\n---\nSQLite\n")
     config = folder / "memories/.mdmem/config.toml"
-    config.write_text(config.read_text().replace("[sharing]", "[sharing]\nenabled = true"))
+    config.write_text(config.read_text().replace("[mounts]", "[sharing]\nenabled = true\n\n[mounts]"))
     decided = "---\ntype: decision\nstatus: accepted\ncreated: 2026-02-01\n---\n"
     memory.write(
         "notes/decisions/one.md", f"{decided}# One\n\n## Context\n\nFew.\n\n## Decision\n\nIn one file.\n"

@@ -233,7 +233,7 @@ LOGGING: Sequence[Sequence[str]] = (
     ("sessions", "reflect", "mine"),
     ("sessions", "observed", "mine/0-1-1"),
     ("sessions", "delete-observations", "--session", "mine"),
-    *(("sessions", name, "mine") for name in ("vacuum", "clear", "delete", "restore")),
+    *(("sessions", name, "mine") for name in ("vacuum", "clear", "rm", "restore")),
     ("sessions", "import", "openai-messages", "/dev/null"),
     ("sessions", "allow-capture", "--off"),
     ("results", "compress", "/dev/null", "--tool", "Bash"),

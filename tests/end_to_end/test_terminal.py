@@ -78,7 +78,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sessions observed": [[f"t/0-1-1{BAD}"], ["t/0-1-1"]],
     "sessions delete-observations": [["--session", "t"], [f"t/0-1-1{BAD}"]],
     "sessions import": [["openai-messages", f"/nowhere{BAD}"]],
-    **{f"sessions {name}": [["t"]] for name in ("clear", "vacuum", "delete", "restore")},
+    **{f"sessions {name}": [["t"]] for name in ("clear", "vacuum", "rm", "restore")},
     "results compress": [["../printed", "--tool", BAD, "--session", BAD], [BAD, "--tool", BAD]],
     **{f"results {name}": [[]] for name in ("list", "references")},
     "results recover": [[hashlib.sha256(PRINTED.encode()).hexdigest()], [BAD]],

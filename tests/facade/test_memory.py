@@ -268,7 +268,7 @@ def memory(root: Path) -> Memory:
 def make_memory(root: Path) -> Memory:
     """The memory of dora, in which there is something for every verb."""
     config = root / ".mdmem/config.toml"
-    config.write_text(config.read_text().replace("[sharing]\n", "[sharing]\nenabled = true\n"))
+    config.write_text(config.read_text().replace("[mounts]\n", "[sharing]\nenabled = true\n\n[mounts]\n"))
     memory = Memory(str(root), Scope(user="dora"))
     (root.parent / "graph.jsonl").write_text('{"type": "entity", "name": "Ada", "entityType": "person"}')
     memory.write("db.md", "before")

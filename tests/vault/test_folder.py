@@ -452,6 +452,8 @@ def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(
         "passed_over": {},
         "unmounted": "",
         "is_found": False,
+        "above": "",
+        "repository": "",
     }
     assert Vault(made.root).config == config.Config()
     assert list(Vault(made.root).walk()) == []

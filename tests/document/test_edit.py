@@ -60,7 +60,7 @@ def edited(draw: st.DrawFn) -> tuple[str, list[TextEdit]]:
 
 
 @given(edited())
-# README: Files are the truth, and no byte changes unasked …
+# README: **Files are the truth**, and no byte changes unasked. …
 def test_only_the_spans_of_the_edits_change(case: tuple[str, list[TextEdit]]) -> None:
     text, edits = case
     result = splice(text, edits)
@@ -125,7 +125,7 @@ def test_as_many_as_expected_are_replaced(count: object, after: str) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("regex", [False, True])
-# README: Nothing is stale, cut or guessed in silence …
+# README: **Nothing is stale, cut or guessed in silence** …
 def test_another_number_is_refused_with_every_line(count: int, regex: bool) -> None:
     with pytest.raises(TextAmbiguous) as caught:
         replaced("a\n\na a\n", "a", "x", count=count, regex=regex)

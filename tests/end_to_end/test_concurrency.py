@@ -171,7 +171,7 @@ def assert_clean(root: Path) -> None:
     assert Memory(str(root)).doctor().findings == ()
 
 
-# README: **Agents cannot lose it.** Eight processes that edit one file …
+# README: **Nothing is lost**: eight processes that edit one file keep all of their edits …
 def test_appends_to_one_file_are_all_kept(vault_root: Path, launcher: Launcher) -> None:
     jobs = each("append", 8, MANY)
     launcher.run(vault_root, jobs)

@@ -105,6 +105,7 @@ def test_sixty_changes_are_decided_by_keys(tree: VaultTree, is_ahead: bool) -> N
     assert [each.path for each in left] == [oracles[5].path]
 
 
+# README: `mdmem git review` asks about each fact, and one key accepts or rejects it.
 def test_an_edit_is_reviewed_and_undone_and_what_is_accepted_is_asked_again(
     tree: VaultTree, tmp_path: Path
 ) -> None:

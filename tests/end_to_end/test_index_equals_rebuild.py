@@ -205,7 +205,7 @@ def refused() -> Iterator[None]:
 @settings(
     deadline=None, max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-# README: **No database to feed.** Delete the index …
+# README: Delete the index, and the next question makes it again.
 def test_the_index_is_what_a_rebuild_would_make(tmp_path: Path, seed: int, steps: int) -> None:
     root = tmp_path / "memories"
     shutil.rmtree(root, ignore_errors=True)

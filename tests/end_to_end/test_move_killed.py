@@ -69,7 +69,7 @@ def reports(root: Path) -> list[dict[str, Any]]:
     return found
 
 
-# README: Nothing is lost, whatever is killed, full or raced …
+# README: **Nothing is lost**: …
 def test_a_move_is_one_plan_that_changes_every_link_and_no_other_byte(reports: list[dict[str, Any]]) -> None:
     assert reports[0]["texts"] == vault(1)
     assert reports[0]["plans"] == 1

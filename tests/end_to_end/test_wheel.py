@@ -36,7 +36,7 @@ def succeed(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = Non
 
 
 def built(folder: Path) -> Path:
-    isolation = ["--no-isolation"] if find_spec("hatchling") else []
+    isolation = ["--no-isolation"] if find_spec("hatch_fancy_pypi_readme") else []
     succeed(sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", folder, CHECKOUT, cwd=folder)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -63,7 +63,6 @@ def test_the_wheel_is_made_of_all_that_the_program_reads() -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
-# README: `pip install './mdmem[mcp]'` …
 def test_the_wheel_works_far_from_the_checkout(tmp_path: Path) -> None:
     """One test, because building and installing takes seconds."""
     for name in ("wheel", "program", "library", "start"):

@@ -50,7 +50,7 @@ def wait_for(tree: VaultTree, path: str, text: str) -> None:
     until(lambda: (tree.root / "memories" / path).exists() and read(tree, path) == text)
 
 
-# README: `mdmem web` is the same on a page, where a key decides each change; …
+# README: `mdmem web` is the same on a page, where a key decides each change …
 def test_a_change_is_shown_by_its_words_below_its_heading_with_who_made_it_and_when(page: Visit) -> None:
     assert page.read_all(".card h2") == ["notes/a.md", "notes/b.md", "notes/c.md", "notes/d.md"]
     first = page.see(".card", "notes/a.md")

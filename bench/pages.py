@@ -60,9 +60,9 @@ Python says the same.
 
 An error is a `mdmem.MdmemError` with a stable `code`. It means that nothing was changed."""
 _MCP = """\
-`mdmem mcp` serves the memories of one scope by the Model Context Protocol: on standard input and output, or
-with `--http PORT` on this machine alone. [Connect a host](hosts.md) says how a host starts it. This page
-lists what an agent is offered.
+`mdmem mcp` serves the memories of one scope to an agent, by the Model Context Protocol. It does so on
+standard input and output, or with `--http PORT` on this machine alone. [Connect an agent](hosts.md) says how
+a host starts it. This page lists what an agent is offered.
 
 An answer is a text; with `--structured` it is JSON, as structure and as its text.
 `--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes `base`, the
@@ -111,7 +111,7 @@ ERRORS = ("MdmemError", "NotFound", "Refused", "Invalid", "Conflict", "PathRefus
 
 def write_commands() -> Iterator[str]:
     """The page of the command line: what `--help` says of each command, and the topics of `mdmem help`."""
-    yield from ("# Command line", "", _MADE, "", _COMMANDS)
+    yield from ("# Commands", "", _MADE, "", _COMMANDS)
     root = click.Context(app, info_name="mdmem", terminal_width=WIDTH)
     groups = {of.title: of.commands.split() for of in topics.GROUPS.values()}
     grouped = {name for members in groups.values() for name in members}
@@ -197,8 +197,13 @@ def write_python() -> Iterator[str]:
     def links(pattern: str) -> str:
         pages = [page for page, code in shown.items() if re.search(pattern, code)]
         titles = [page.read_text().partition("\n")[0].removeprefix("# ") for page in pages[:MOST_LINKS]]
-        named = ", ".join(f"[{title}]({page.name})" for title, page in zip(titles, pages, strict=False))
-        return f"Shown in: {named}." if named else ""
+        named = [f"[{title}]({page.name})" for title, page in zip(titles, pages, strict=False)]
+        named = named or [
+            f"[{name}](#{re.sub(r'[^a-z_]', '', name.lower())})"
+            for name, example in examples.items()
+            if re.search(pattern, example) and not re.search(pattern, name)
+        ]
+        return f"Shown in: {', '.join(named[:MOST_LINKS])}." if named else ""
 
     yield from ("# Python", "", _MADE, "", _PYTHON)
     values = [each for each in mdmem.__all__ if each not in (*BEGINS, *ERRORS, "Memory", "__version__")]

@@ -71,9 +71,9 @@ def test_the_table_of_dependencies_is_complete() -> None:
     assert [name for name in missing if not name.startswith("tree-sitter-")] == []
 
 
-# -------------------------------------------------------------------------------------------- docs/git.md
+# ------------------------------------------------------------- docs/git.md, with its forms in docs/formats.md
 
-GIT = (CHECKOUT / "docs/git.md").read_text()
+GIT = "".join((CHECKOUT / f"docs/{name}.md").read_text() for name in ("git", "formats"))
 
 
 class Reviewed(NamedTuple):

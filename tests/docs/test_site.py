@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import mdmem
+import pytest
 import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
-
-import pytest
-
-import mdmem
 
 CHECKOUT = Path(__file__).parents[2]
 DOCS = CHECKOUT / "docs"
 sys.path.append(str(CHECKOUT / "bench"))
 
 import examples  # noqa: E402 - it is where programs that measure are
+import menu  # noqa: E402
 import pages  # noqa: E402
 
-MOST_PAGES = 30
+GUIDES = (
+    *("index", "hosts", "existing", "find", "change", "validity", "rules", "conversations", "templates"),
+    *("git", "editors", "team", "program", "concepts"),
+)
+MOST_GUIDES, MOST_WORDS, MOST_LINES_OF_OVERVIEW = 14, 11_000, 60
+REFERENCES = ("commands", "python", "mcp", "config", "formats", "memory-tool")
+BESIDE = {"wrong", "stable", "leaving", "comparison", "releasing", "contributing"}
 # What front ends and hosts call, and programs seldom: the reference has it without an example.
 OTHERS = {
     "": "complete_thread editing index mounted_over names_shared of_scope prepared progress service"
@@ -83,10 +87,29 @@ def test_the_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path
 
 
 def test_every_page_is_in_the_menu() -> None:
-    menu = tomllib.loads((CHECKOUT / "zensical.toml").read_text())["project"]["nav"]
-    named = [page for group in menu for pages in group.values() for each in pages for page in each.values()]
+    named = [page for group in menu.read_menu().values() for page in group.values()]
     assert sorted(named) == sorted(page.name for page in DOCS.glob("*.md"))
-    assert len(named) <= MOST_PAGES
+
+
+def test_a_page_is_a_guide_a_reference_or_one_of_the_few_beside_them() -> None:
+    named = {page.stem for page in DOCS.glob("*.md")}
+    assert len(GUIDES) <= MOST_GUIDES
+    assert named >= {*GUIDES, *REFERENCES}
+    assert named - {*GUIDES, *REFERENCES} <= BESIDE
+
+
+def test_the_guides_can_be_read_in_an_hour() -> None:
+    words = {name: len((DOCS / f"{name}.md").read_text().split()) for name in GUIDES}
+    assert sum(words.values()) <= MOST_WORDS, words
+
+
+def test_the_menu_tells_a_model_what_each_page_is_about() -> None:
+    """`make docs` writes it, and puts it into the site with the addresses of the site."""
+    text = (CHECKOUT / "llms.txt").read_text()
+    assert text == menu.write_overview("docs/{}.md")
+    assert len(text.splitlines()) <= MOST_LINES_OF_OVERVIEW
+    links = re.findall(r"\]\((docs/[^)]+)\)", text)
+    assert sorted(links) == sorted(f"docs/{page.name}" for page in DOCS.glob("*.md"))
 
 
 def test_the_reference_is_what_the_code_says() -> None:
@@ -106,8 +129,10 @@ def test_every_verb_of_python_is_called_in_an_example() -> None:
 
 def test_every_public_name_of_python_is_shown_in_an_example() -> None:
     text = (DOCS / "python.md").read_text()
-    parts = re.findall(r"^### (mdmem\.\w+|memory\.\w+)\n\n(?!Shown in: )", text, re.MULTILINE)
-    assert parts == []
+    sections = dict(re.findall(r"^### (\S+)\n(.*?)(?=^:::)", text, re.MULTILINE | re.DOTALL))
+    assert [
+        name for name, part in sections.items() if not re.search("Shown in: |^```+python", part, re.MULTILINE)
+    ] == []
     assert {f"mdmem.{name}" for name in mdmem.__all__ if name != "__version__"} <= {
         *re.findall(r"^### (\S+)$", text, re.MULTILINE)
     }

@@ -2,7 +2,7 @@
 
 The dialect of a note is that of the nearest folder at or above it, within the workspace, that holds a marker.
 Nothing of these files is run. Of a config a few settings are read, by patterns; what cannot be read counts as
-the default. `docs/existing.md` says the table in words, and where each tool documents its rules.
+the default. `docs/formats.md` says the table in words, and where each tool documents its rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dialects of hosts: what their hooks are given, in the words of Claude Code, and what they are answered.
 
-Which host says what, and what reaches its model, is in the table of docs/hosts.md.
+Which host says what, and what reaches its model, is in the table of docs/formats.md.
 """
 
 from __future__ import annotations

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import mdmem
-import pytest
 import re
 import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+
+import pytest
+
+import mdmem
 
 CHECKOUT = Path(__file__).parents[2]
 DOCS = CHECKOUT / "docs"

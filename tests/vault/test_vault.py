@@ -520,7 +520,7 @@ TOKENS = st.sampled_from(
 
 @given(st.lists(TOKENS, max_size=7).map("".join))
 @settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
-# README: **Nothing is stale, cut or guessed in silence**, and a namespace is a wall. …
+# README: **Nothing is stale, cut or guessed in silence**, and an agent that is bound to one user …
 def test_no_path_reads_lists_or_changes_what_is_outside_the_namespace(shared: Path, path: str) -> None:
     alice = Vault(str(shared), "users/alice")
     before = tree(shared)

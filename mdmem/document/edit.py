@@ -90,12 +90,7 @@ def fitted(document: Document, new: str) -> str:
 
 
 def replace(
-    document: Document,
-    old: str,
-    new: str,
-    *,
-    count: int | Literal["all"] = 1,
-    regex: bool = False,
+    document: Document, old: str, new: str, *, count: int | Literal["all"] = 1, regex: bool = False
 ) -> list[TextEdit]:
     r"""Replace text that occurs exactly as often as expected.
 

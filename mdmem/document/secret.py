@@ -241,11 +241,7 @@ FORMATS = (
     _token("SendGrid key", "SG.", r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
     _token("Brevo key", "xkeysib- xsmtpsib-", "[a-f0-9]{64}-[A-Za-z0-9]{16}"),
     _token("Mailgun key", "key-", "[a-f0-9]{32}"),
-    Form(
-        "Mailchimp key",
-        ("-us",),
-        rf"[a-f0-9]{{32}}-us[0-9]{{1,2}}{_END}",
-    ),
+    Form("Mailchimp key", ("-us",), rf"[a-f0-9]{{32}}-us[0-9]{{1,2}}{_END}"),
     _token("Mandrill key", "md-", "[A-Za-z0-9_-]{22}"),
     _token("MailerSend token", "mlsn.", "[a-f0-9]{64}"),
     _token("Resend key", "re_", "[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),

@@ -219,13 +219,7 @@ class _Builder:
         if self.keeps_digits and tag is None and is_number and str(value) != text:
             value = text
         anchored = event.anchor is not None or tag is not None
-        node = Node(
-            value,
-            span,
-            "scalar",
-            _STYLES.get(style, "plain"),
-            anchored=anchored,
-        )
+        node = Node(value, span, "scalar", _STYLES.get(style, "plain"), anchored=anchored)
         self._add_node(node, event.anchor, text)
 
     def _add_alias(self, event: Any) -> None:

@@ -44,7 +44,7 @@ _Rows = dict[str, tuple[MemoryChange, _Changed]]
 _LENGTH = 16  # hexadecimal digits that name a row
 _MOST_IN_TURN = 100  # rows that are taken back one by one where that cannot be done at once
 _LOOK_AGAIN = "see what differs now with `mdmem git review`"
-_CONFLICT = "it is amid a merge: settle that first"
+_CONFLICT = "it is amid a merge: resolve that first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ class _Rejection:
 
     def _require_base(self) -> Document:
         if self._base is None:
-            raise self._refuse("the last commit has it as no memory: `git restore` gives that back")
+            raise self._refuse("it is no memory in the last commit: bring that back with `git restore`")
         return self._base
 
     def _parse(self, text: str) -> Document:

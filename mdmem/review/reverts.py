@@ -16,14 +16,7 @@ from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import between
 from mdmem.document.merging.comparison import FactChange, FieldChange
 from mdmem.document.merging.reverting import TakenBack, take_back
-from mdmem.errors import (
-    DocumentRefused,
-    GitRefused,
-    MemoryNotFound,
-    NamedNotFound,
-    RevertRefused,
-    Usage,
-)
+from mdmem.errors import DocumentRefused, GitRefused, MemoryNotFound, NamedNotFound, RevertRefused, Usage
 from mdmem.git.history import Commit
 from mdmem.review.past import ChangedMemory, FactTarget, find_changes, read_versions, target_of
 from mdmem.review.review import find_names, is_same
@@ -106,7 +99,7 @@ class Reverts:
         if now is None and after:
             skipped.append(f"{path}: it is gone")
         elif now and now.conflicts():
-            refused[path] = f"{path}: a conflict of git's stands in it: settle that first"
+            refused[path] = f"{path}: it has a conflict from a merge: resolve that first"
         elif move_to and self._vault.find_around(move_to):
             refused[path] = f"{path}: it was {move_to}, where another memory is now"
         elif version.changes is None and is_same(now, before) and not move_to:

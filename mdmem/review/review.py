@@ -20,7 +20,7 @@ from mdmem.document.tree import dotted
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.index.code.workspace import Source
 from mdmem.kind import PROPOSAL, kind_at
-from mdmem.review.tracked import Tracked
+from mdmem.review.tracked import Tracked, is_chosen
 from mdmem.vault.paths import check_folder, check_memory, is_under
 from mdmem.vault.vault import Vault
 
@@ -293,7 +293,7 @@ class Review:
         return "", frozenset()
 
     def _is_chosen(self, path: str) -> bool:
-        return bool(path) and (not self._paths or any(is_under(path, each) for each in self._paths))
+        return bool(path) and is_chosen(path, self._paths)
 
     def _is_there(self, path: str) -> bool:
         """Return whether a memory or folder is in the later state, or for the files in the earlier one."""

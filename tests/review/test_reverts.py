@@ -585,6 +585,6 @@ def test_nothing_is_taken_back_in_a_memory_with_a_conflict(notes: Notes) -> None
     text = "# A\n\n<<<<<<< ours\nmine\n=======\nyours\n>>>>>>> theirs\n\n- one\n- two\n"
     notes.write("notes/a.md", text)
     for what in ("notes/a.md:two", "HEAD"):
-        with pytest.raises(RevertRefused, match="a conflict of git's stands in it: settle that first"):
+        with pytest.raises(RevertRefused, match="it has a conflict from a merge: resolve that first"):
             notes.memory.git.revert(what)
     assert notes.read("notes/a.md") == text

@@ -90,9 +90,7 @@ def merge(
 
 
 def merge_parts(
-    versions: Versions[Document],
-    markers: Markers | None = None,
-    by_lines: LineMerge | None = merge_texts,
+    versions: Versions[Document], markers: Markers | None = None, by_lines: LineMerge | None = merge_texts
 ) -> Merged:
     """Merge three versions by their parts, also where one side changed nothing; as `merge`."""
     conflicts = Conflicts(markers)

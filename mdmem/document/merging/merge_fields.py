@@ -117,7 +117,7 @@ class _Entry(NamedTuple):
     def split_key(self) -> tuple[str, _Block] | None:
         """Return the line of the key, and the block mapping under it."""
         document, node = self.document, self.node
-        head_end = _line_span(document, self.member.key_span.end - 1).end
+        head_end = document.lines.around(self.member.key_span.end - 1).end
         if node.kind != "mapping" or node.style != "block" or node.anchored:
             return None
         if node.members[0].key_span.start < head_end:
@@ -147,17 +147,13 @@ def _read_mapping_block(document: Document, node: Node | None, lines: Span) -> _
     text, at = document.text, lines.start
     entries = {}
     for member in node.members if node else ():
-        start = _line_span(document, member.key_span.start).start
-        end = _line_span(document, max(member.key_span.end, member.node.span.end) - 1).end
+        start = document.lines.around(member.key_span.start).start
+        end = document.lines.around(max(member.key_span.end, member.node.span.end) - 1).end
         if start < at or end > lines.end:
             return None
         entries[member.key] = _Entry(document, text[at:start], Span(start, end), member)
         at = end
     return _Block(entries, text[at : lines.end])
-
-
-def _line_span(document: Document, offset: int) -> Span:
-    return document.lines.span(document.lines.number(offset))
 
 
 # -------------------------------------------------------------------------------------------------- merge
@@ -314,7 +310,7 @@ class _List(NamedTuple):
         entry, node = self.entry, self.entry.node
         if self.is_flow:
             return node.span
-        return Span(_line_span(entry.document, node.items[0].span.start).start, entry.span.end)
+        return Span(entry.document.lines.around(node.items[0].span.start).start, entry.span.end)
 
     @property
     def outer_texts(self) -> tuple[str, str]:
@@ -344,7 +340,7 @@ class _List(NamedTuple):
         at: int | None = None
         for key, place in self.places.items():
             # The comments above an item belong to it; those above the first one, to the list.
-            line = _line_span(document, place.start)
+            line = document.lines.around(place.start)
             lines = text[line.start if at is None else at : line.end]
             margin = rf"(?:(?<=[\r\n])|\A){_indentation_at(document, place)}(?![\r\n]|\Z)"
             result[key] = re.sub(margin, indent, lines)
@@ -353,7 +349,7 @@ class _List(NamedTuple):
 
 
 def _indentation_at(document: Document, place: Span) -> str:
-    line = document.text[slice(*_line_span(document, place.start))]
+    line = document.text[slice(*document.lines.around(place.start))]
     return line[: len(line) - len(line.lstrip(" "))]
 
 

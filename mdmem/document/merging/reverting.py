@@ -6,8 +6,8 @@ conflicts only with what was written beside the facts since is done again with t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise, product
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from mdmem.document.document import Document
@@ -78,32 +78,38 @@ def take_back(
     undos, refused, skipped = _find_undos(after, now, every)
     is_whole = changes is None and len(undos) == len(every)
     conflicts: list[str] = []
-    versions = (after,) if refused else (after, now)
-    ways = (False, True) if fields else (False,)
-    # A list of values may be written in another way than a change of it alone would write it.
-    for version, is_back in product(versions, ways):
-        mine = before if changes is None or fields else after
-        front = _with_fields(before, fields) if fields else after
-        if is_back:
-            back = [FieldChange(_OPPOSITE[each.kind], each.key, each.after, each.before) for each in fields]
-            front, mine = after, _with_fields(after, back)
-            mine = before if mine.fields == before.fields else mine
+    for version in (after,) if refused else (after, now):
         if version is now:  # a heading stays that others are under
             stay = [each.now for each in undos if each.now and each.has_others]
             skipped += [f"{_quote_fact(fact)} stays, as other facts are under it now" for fact in stay]
             undos = [each for each in undos if each.now not in stay]
-        try:
-            body = before.body if is_whole and version is after else _put_back(before, version, undos, after)
-            merged = merge(_with_body(front, version.body), _with_body(mine, body), now)
-        except _MisreadError as error:
-            conflicts = [str(error)]
-            continue
-        if merged.text is not None:
-            return TakenBack(merged.text, (), tuple(skipped))
-        conflicts = [
-            f"{each.where or 'the value'}: changed since, in another way" for each in merged.conflicts
-        ]
+        for front, mine in _list_ways(before, after, fields, is_all=changes is None):
+            try:
+                is_known = is_whole and version is after
+                body = before.body if is_known else _put_back(before, version, undos, after)
+                merged = merge(_with_body(front, version.body), _with_body(mine, body), now)
+            except _MisreadError as error:
+                conflicts = [str(error)]
+                continue
+            if merged.text is not None:
+                return TakenBack(merged.text, (), tuple(skipped))
+            places = [each.where or "the value" for each in merged.conflicts]
+            conflicts = [f"{place}: changed since, in another way" for place in places]
     return TakenBack(now.text, tuple(refused or conflicts), tuple(skipped))
+
+
+def _list_ways(
+    before: Document, after: Document, fields: Sequence[FieldChange], *, is_all: bool
+) -> Iterator[tuple[Document, Document]]:
+    """Yield a base and ours for the merge that takes some fields back, or all of them."""
+    if not fields:
+        yield after, before if is_all else after
+        return
+    yield _with_fields(before, fields), before
+    # A list of values may be written in another way than a change of it alone would write it.
+    back = [FieldChange(_OPPOSITE[each.kind], each.key, each.after, each.before) for each in fields]
+    mine = _with_fields(after, back)
+    yield after, before if mine.fields == before.fields else mine
 
 
 def _find_undos(

@@ -37,7 +37,7 @@ def is_json(path: str) -> bool:
 
 
 def without_suffix(path: str) -> str:
-    """Return a path without its suffix of Markdown; one that has none of these as it is."""
+    """Return a path without its suffix of Markdown; one without such a suffix stays."""
     stem, dot, end = path.rpartition(".")
     return stem if f"{dot}{end}" in MARKDOWN_SUFFIXES else path
 

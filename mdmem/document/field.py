@@ -123,8 +123,8 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
 
     A missing field is added behind the last one of its mapping, missing mappings above it are made, and an
     index equal to a list's length appends. Where there is no frontmatter, it is made at the beginning of the
-    body, with a blank line behind it unless the body is empty; empty frontmatter gets one behind the field
-    where `unset_field` could not tell it from that.
+    body, with a blank line behind it unless the body is empty. Empty frontmatter gets a blank line behind the
+    field if `unset_field` would otherwise take it for frontmatter that was made.
 
     A text keeps the quotes of the text that it replaces where they can hold it; block scalars (`|`, `>`) stay
     such for texts of several lines. A collection in brackets stays in brackets; others are written in block

@@ -143,10 +143,10 @@ def _reads_as_mapping(text: str, inner: Span) -> bool:
 def parse(
     text: str, *, max_depth: int, max_values: int, located: tuple[Span, Span] | None = None
 ) -> Frontmatter:
-    """Parse the frontmatter of a Markdown `text`, which is `located` first where that is not done.
+    """Parse the frontmatter of a Markdown `text`, `located` there already or found first.
 
-    Where it is not YAML as a whole, what counts are the fields that can be read by themselves: they stand at
-    the beginning of a line, once, and behind nothing that is left open.
+    If it is not YAML as a whole, only fields count that can be read alone: they stand at the beginning of a
+    line, once, and behind nothing that is left open.
 
     Raises:
         TooDeep: its values pass a limit.

@@ -209,8 +209,8 @@ _START = attrgetter("span.start")
 def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | None:
     """Return a stretch as one side wrote it, with its links led to where the other side led them.
 
-    None unless one side changed in it only where links lead, each target alike, and the other still links to
-    all of these; and for versions that are too large.
+    Return None unless one side changed only the targets of links, each in the same way, and the other still
+    links to all of them. Return None also for versions that are too large.
     """
     if any(len(document.text) > MOST_COMPARED for document in documents):
         return None

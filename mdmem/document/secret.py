@@ -67,9 +67,10 @@ _LOCAL = (
 class Form(NamedTuple):
     """The form of one kind of secret: one of `marks` stands in every text that `pattern` matches.
 
-    Where the pattern has groups, the last one is the secret. A `password` is judged by its words, too. One
-    that `begins` by itself is found faster, where its mark is frequent. Its mark is looked for at the `start`
-    of what may be a token, in a long `word`, or, of what is short or may hold blanks, in the whole `text`.
+    If the pattern has groups, the last one is the secret. A `password` is judged by its words, too. `begins`
+    is the pattern before it; an empty one is faster for a frequent mark. The mark is looked for at the
+    `start` of a possible token, in a long `word`, or in all the `text`, if the secret is short or may hold
+    blanks.
     """
 
     kind: str

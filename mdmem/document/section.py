@@ -1,7 +1,7 @@
 """Edits of one section, found by its heading or its heading path.
 
-An edit that would make something else of the headings outside of it, or whose text would stand in code or
-HTML that is never closed, is refused: Markdown reads a line by what stands above it.
+Markdown reads a line by the lines above it. So an edit is refused if it would change the headings outside of
+it, or if its text would stand in code or HTML that is never closed.
 """
 
 from __future__ import annotations

@@ -285,7 +285,7 @@ class Steps:
 
         Args:
             maker: what the history of the vault knows.
-            commit: the one that git names for the row, which tells of changes made elsewhere; or None.
+            commit: the commit that git names for the row, if any; it tells of changes made elsewhere.
             is_part: whether the commit also changes what is outside of the namespace.
         """
         if maker.entries:

@@ -1,14 +1,14 @@
-"""Commits of memories: which of them go into one, what its message says, and when it is made by itself.
+"""Commits of memories: their files, their messages, and commits that mdmem makes by itself.
 
 A commit takes the memories of the namespace, its mounted files and, at the top, the vault's settings. Its
-trailers name the changes of the vault's own history that led from what git has to what the files hold:
+trailers name the changes of the vault's own history since the last commit:
 
     Mdmem-Op: append to notes/db.md        what was done
     Mdmem-Id: 20260801T120000123456-1f2e   the change, as `mdmem history` and `mdmem undo` name it
     Mdmem-Also: notes/app.md               what it changed without naming it, as by a link
-    Mdmem-Agent: claude                    who made what is in the commit, where that is known
+    Mdmem-Agent: claude                    who made the change, if that is known
 
-An `Mdmem-Op` without an id is a direct edit beside them. Where all was edited directly there is none.
+An `Mdmem-Op` without an id is a direct edit beside them. A commit of direct edits alone has none.
 """
 
 from __future__ import annotations

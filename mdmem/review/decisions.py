@@ -51,13 +51,13 @@ _CONFLICT = "it is amid a merge: resolve that first"
 class ReviewedRow(MemoryChange):
     """A row to be accepted or rejected.
 
-    Of a memory that is new or removed, which is one row, `after` or `before` is its text.
+    A new or removed memory is one row, with its text in `after` or `before`.
 
     Attributes:
         row: names it until its words, its headings or the last commit of its memory change; also rows that
             are equal to it must stay as many. Written beside it and a new name of the memory change nothing.
-        by: who made the newest change that stands after which the row says this. Empty for a direct edit,
-            where that is not kept any more, and where no name was given.
+        by: who made the change since which the row says this. Empty for a direct edit, for a change that is
+            not kept any more, and for one without a name.
         change_id, date: that change in the history of the vault, and when it was made, in ISO 8601.
     """
 

@@ -48,8 +48,8 @@ class Git(KindVerbs[R]):
 
         Args:
             path: only those that touched this memory, under whatever name.
-            anchor: of these, only those that changed a section of it, named by its heading, or what carries a
-                block id, named by `^` and that id.
+            anchor: only commits that changed one part of that memory: a section, named by its heading, or a
+                block, named by `^` and its id.
             limit: at most this many.
 
         Raises:
@@ -79,7 +79,6 @@ class Git(KindVerbs[R]):
 
         Raises:
             MemoryNotFound: there is no such memory.
-            PathRefused, GitFailed: as for `log`.
             DocumentRefused: it is too large, or no text, now or in the last commit.
         """
         with Tracked(self._vault) as tracked:
@@ -97,7 +96,6 @@ class Git(KindVerbs[R]):
         Raises:
             NamedNotFound: no such commit, or two that have none in common.
             MemoryNotFound: one of `paths` is in neither state.
-            PathRefused, GitFailed: as for `log`.
         """
         with Tracked(self._vault) as tracked:
             old, new = _resolve_states(tracked, revisions)
@@ -111,7 +109,7 @@ class Git(KindVerbs[R]):
 
         Raises:
             Usage: a namespace is bound: git is set up for the whole vault.
-            EditRefused, GitFailed, PathRefused: see `mdmem.review.merge_setup.install`.
+            EditRefused: another driver has our name, or the marks in the attributes are broken.
         """
         from mdmem.review.merge_setup import install  # noqa: PLC0415 - repositories are seldom set up
 
@@ -147,7 +145,6 @@ class Git(KindVerbs[R]):
             MemoryNotFound: the commit touched none of a path.
             RevertRefused: it cannot be taken back, with the reasons.
             GitRefused: the commit is a merge, or git never had the memory.
-            GitFailed: as for `log`.
         """
         from mdmem.review.reverts import Reverts  # noqa: PLC0415 - start-up
 
@@ -158,9 +155,6 @@ class Git(KindVerbs[R]):
 
         Args:
             paths: only these memories and folders.
-
-        Raises:
-            MemoryNotFound, PathRefused, GitFailed: as for `diff`.
         """
         from mdmem.review.decisions import Decisions  # noqa: PLC0415 - start-up
 
@@ -180,7 +174,6 @@ class Git(KindVerbs[R]):
         Raises:
             RevertRefused: a row is gone or says something else by now, would change nothing, or cannot be
                 taken back by itself.
-            MemoryNotFound, PathRefused, GitFailed: as for `diff`.
         """
         from mdmem.review.decisions import Decisions  # noqa: PLC0415 - start-up
 
@@ -207,8 +200,8 @@ class Git(KindVerbs[R]):
             message: what to say; without it, what was done. Trailers name the changes in the history of the
                 vault that led from the last commit to what the files hold.
             only: these memories and folders; of a memory that was renamed, both names. No settings.
-            accepted: only the memories of which each row that differs now is among these, by path; the others
-                are left out, and told. No settings.
+            accepted: rows by path. Only memories are committed that have no other rows; the rest is left out,
+                and told. No settings.
             session: in which it was done, for the trailer `Mdmem-Session`.
             hooks: run the programs that the repository itself names: its hooks, filters, signing.
             dry_run: only say what would be committed.
@@ -221,8 +214,8 @@ class Git(KindVerbs[R]):
             Usage: both `only` and `accepted` are given.
             GitRefused: a merge or the like is under way, another git holds the lock of the index, or the
                 repository would start programs that are not allowed.
-            GitFailed: a hook, signing or git itself refused, with what it said.
-            GitFailed: git cannot be asked, or was ended since it fell silent.
+            GitFailed: a hook, signing or git itself refused, with what it said; or git cannot be asked, or
+                was ended since it fell silent.
         """
         from mdmem.review.commits import Commits  # noqa: PLC0415 - start-up
 

@@ -2,8 +2,8 @@
 
 A memory is merged as the vault merges concurrent changes, with git's own merge of lines, and the result is
 checked before git is told that it is clean: it must read as a memory, and keep its schema as well as both
-sides do. Where one of these does not hold, and in what is not a memory, git's merge of lines decides. Ours is
-never left without the other side: where they cannot be merged, both stand between markers.
+sides do. If it does not, and for other files, git's merge of lines decides. The file is never left with one
+side alone: if they cannot be merged, both stand between markers.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ def target_of(what: str) -> FactTarget | None:
 class ChangedMemory(NamedTuple):
     """A memory before and after a change, None where it is not there.
 
-    `old_path` is the one before, which differs where the change renamed it. All that differs is meant, or
-    some `changes`. The files now have no `commit`.
+    `old_path` is its path before, which differs after a rename. All that differs is meant, or some `changes`.
+    The files now have no `commit`.
     """
 
     path: str
@@ -178,9 +178,9 @@ def read_versions(logged: LoggedCommit, tracked: Tracked) -> Iterator[ChangedMem
 
 
 def find_changes(versions: Iterable[ChangedMemory], target: FactTarget) -> Iterator[ChangedMemory]:
-    """Yield the changes of what is named among those of its memory, newest first, whatever it was called.
+    """Yield the changes of a target among those of its memory, newest first, also under older names.
 
-    Each has in `changes` what is about that.
+    Each has in `changes` those that are about the target.
 
     Raises:
         SectionAmbiguous, RevertRefused: it may mean several.

@@ -88,7 +88,7 @@ class Reverts:
     def _take_back(
         self, version: ChangedMemory, refused: dict[str, str], skipped: list[str]
     ) -> Iterator[Change]:
-        """Yield the change that takes back what was done to one memory, if there is anything to do.
+        """Yield the change that takes back a change of one memory, if there is anything to do.
 
         What cannot be taken back goes to `refused`, by the name under which it can be kept; the change is
         then of the rest.

@@ -73,8 +73,8 @@ class MemoryCommit:
 class Tracked:
     """The memories of the namespace of `vault` in git; to be used from one thread at a time, and closed.
 
-    What git calls a memory, its name, is a path from the top of the work tree. What is outside of the
-    namespace has no path here. `repository` is the one that holds the vault, where that was found already.
+    The name of a memory in git is a path from the top of the work tree. Files outside of the namespace have
+    no path here. `repository` holds the vault; without it, it is found.
 
     Attributes:
         ignored: the memories that git ignores; known once `find_changed` has yielded all.

@@ -99,7 +99,7 @@ def _decode_octets(escaped: re.Match[str]) -> str:
 
 
 def destination(text: str, span: Span) -> Destination:
-    """Return the destination that is written in `span` of `text`, where no `<>` is part of it."""
+    """Return the destination in `span` of `text`, without `<>` around it."""
     start, end = span
     plain = _AS_WRITTEN.fullmatch(text, start, end)
     if plain:

@@ -231,7 +231,7 @@ class _Joining:
         return is_behind_same and list_marker(one) == list_marker(other)
 
     def _note_known(self, known: dict[TreeNode, Trio | None], siblings: Iterable[TreeNode]) -> None:
-        """Note for each node the nearest sibling on one side that is in the base, and what is beside it."""
+        """Note for each node the nearest sibling in one direction that is in the base, and those between."""
         last: Trio | None = None
         run: list[tuple[str, str]] = []
         for node in siblings:

@@ -1,4 +1,4 @@
-"""Whether two things that were added at one place are nearly the same, so that a person has to see both."""
+"""Finds nearly equal additions at one place, which a person has to see both."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def find_alike(
 
 
 def _name_one_thing(one: PlacedFact, other: PlacedFact, keys: Counter[tuple[object, str]]) -> bool:
-    """Return whether two facts have one title, or one key that names only one thing there."""
+    """Return whether two facts have the same title, or a key that no two others there have."""
     key, *same = [(each.parent, read_key(each.kind, each.words)) for each in (one, other)]
     is_one_key = key[1] != "" and [key] == same and keys[key] <= 1
     return is_one_key or (one.title != "" and _are_one_title(one.title, other.title))

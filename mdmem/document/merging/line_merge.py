@@ -158,7 +158,7 @@ def count_contested_lines(pieces: Iterable[Piece]) -> int:
 
 
 def join_lines(parts: Iterable[str]) -> str:
-    r"""Join whole lines; an empty one that ends in `\n` ends in `\r` behind another that does."""
+    r"""Join whole lines; behind a line that ends in `\r`, an empty one ends in `\r`, too."""
     joined = [""]
     for part in filter(None, parts):
         is_half = joined[-1].endswith("\r") and part.startswith("\n")

@@ -1,4 +1,4 @@
-"""Three-way merge of documents: what two sides made of one base, as one text or as conflicts.
+"""Three-way merge of documents: the changes of two sides in one text, or as conflicts.
 
 Frontmatter and JSON are merged by key, from the source text of each side, so comments and quoting stay. A
 body is merged by lines where that is clean, and nothing was moved or would stand twice; else as a tree, or by

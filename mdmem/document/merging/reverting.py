@@ -1,7 +1,8 @@
-"""Takes a change of a memory back in what the memory says now, by a merge whose base is the version after it.
+"""Takes a change of a memory back in the memory as it is now, by a merge.
 
-Ours is the version before; of single facts, it is the version after in which these are put back. A merge that
-conflicts only with what was written beside the facts since is done again with the text of now as its base.
+The base is the version after the change. Ours is the version before; for single facts, it is the version
+after with these put back. If that conflicts with what was written since, the text of now is the base of
+another merge.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ _WORD = regex(
 
 
 class Word(NamedTuple):
-    """A stretch of words: `mark` is "-" for one that is gone, "+" for one that came, else empty."""
+    """A stretch of words: `mark` is "-" if it was removed, "+" if it was added, else empty."""
 
     mark: str
     text: str

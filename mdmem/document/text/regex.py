@@ -1,7 +1,7 @@
 """Regular expressions: our own, compiled when they are first used, and those of others, with a time limit.
 
-Python's `re` cannot be stopped once it has begun, and lets no other thread run meanwhile. So a pattern that
-somebody else may have written is run by the package `regex`, which can, and reads patterns as `re` does.
+Python's `re` cannot be stopped once it has begun, and lets no other thread run meanwhile. The package `regex`
+can be stopped, and reads patterns as `re` does, so it runs the patterns of others.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ _REPEATS_NOTHING = regex(r"[^*+?{(|\\]{1,16}")
 class Allowance:
     """The time that patterns of others may take for one memory, all of them together.
 
-    A clock refuses nothing: a match that the package `regex` stops is tried again with more time, which is
-    taken from the allowance as it is given, until nothing is left.
+    A pause of the machine refuses nothing: a match that was stopped is tried again with more time from the
+    allowance, until nothing is left.
 
     Args:
         seconds: of processor time, beside what harmless patterns need.

@@ -1,7 +1,7 @@
 """Text for a language model: how many tokens it is, with nothing hidden in it, fenced, clipped.
 
-A model reads characters that no person sees: controls, marks that turn the direction of writing, zero-width
-characters, and the tags and variation selectors in which whole sentences have been hidden.
+A model reads characters that no person sees: controls, marks that turn the direction of writing, and
+zero-width characters. Whole sentences have been hidden in tags and variation selectors.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def clipped(text: str, most: int, around: int = 0) -> str:
 
 
 def clip(length: int, most: int, around: int) -> tuple[int, int, int]:
-    """Return where the part that `clipped` takes begins and ends, and how much further it stands in that."""
+    """Return the start and end of the part that `clipped` takes, and how far it moves there."""
     start = max(0, min(around - most // 3, length - most))
     return start, start + most, len(gap(start)) - start
 

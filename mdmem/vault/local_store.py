@@ -121,7 +121,8 @@ class LocalStore:
     def original(self) -> LocalStore:
         """The store that this is a copy of the past of; this one, where it is no such copy."""
         root, local, _ = self.root.rpartition(f"/{LOCAL}/")
-        return LocalStore(root) if local and self._is_past_copy else self
+        is_copy = local and os.path.lexists(os.path.join(self.root, PAST_MARK))
+        return LocalStore(root) if is_copy else self
 
     def mounted(self, namespace: Namespace) -> dict[str, str]:
         """Return the mounts in a namespace: path of the vault to absolute path."""
@@ -212,12 +213,8 @@ class LocalStore:
         except OSError as error:
             raise files.refusal(error, steps[0].path, "write it") from None
 
-    @property
-    def _is_past_copy(self) -> bool:
-        return os.path.lexists(os.path.join(self.root, PAST_MARK))
-
     def _refuse_past_copy(self, path: str) -> None:
-        if self._is_past_copy:
+        if os.path.lexists(os.path.join(self.root, PAST_MARK)):
             reason = "this is a read-only copy of a past state of the vault"
             raise EditRefused(path=path, reason=reason, remedy="change the vault itself")
 

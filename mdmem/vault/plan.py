@@ -390,7 +390,10 @@ def screen(prepared: Prepared, config: Secrets) -> Prepared:
     before = [change.before for change in prepared.plan.changes if change.before]
     stood = [text for document in before for text in (document.text, *_read_path(document.path))]
     pairs = list(zip(prepared.plan.changes, prepared.afters, strict=True))
-    findings = [each for change, after in pairs if after for each in _of_name(change, stood, config)]
+    findings: list[Diagnostic] = []
+    for change, after in pairs:
+        if after and (change.before is None or change.move_to):
+            findings += _find_in_new_name(change.move_to or change.path, stood, config)
     if findings and config.policy == "redact":
         raise Invalid(findings=tuple(findings))
     for number, (change, after) in enumerate(pairs):
@@ -437,12 +440,10 @@ def _in_name(path: str, stood: Sequence[str], config: Secrets) -> list[Secret]:
     return list(secrets.values())
 
 
-def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[Diagnostic]:
-    path = change.move_to or change.path
-    if change.before is None or change.move_to:
-        severity: Severity = "warning" if config.policy == "warn" else "error"
-        for each in _in_name(path, stood, config):
-            yield _about_name(_redact_path(path), each, severity)
+def _find_in_new_name(path: str, stood: Sequence[str], config: Secrets) -> Iterator[Diagnostic]:
+    severity: Severity = "warning" if config.policy == "warn" else "error"
+    for each in _in_name(path, stood, config):
+        yield _about_name(_redact_path(path), each, severity)
 
 
 def _redact_path(path: str) -> str:

@@ -22,7 +22,7 @@ IGNORED = "git ignores it"
 _LOCK_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 _LONGEST_MESSAGE = 100_000  # bytes; an argument of a program has at most 128 KiB
-# Git looks at the head before it locks the index, and refuses when another has committed in between.
+# Git reads the head before it locks the index, and refuses if another commit came in between.
 _HEAD_MOVED = "cannot lock ref 'HEAD': is at "
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
@@ -88,7 +88,7 @@ class WorkTree:
         return sorted(files.values())
 
     def _judge_pending(self, pending: Pending, state: str, most_bytes: int) -> Pending:
-        """Return a file with what becomes of it, and why not; `state` is git's word of two letters."""
+        """Return a file with its kind and why it cannot be committed; `state` is git's two letters."""
         try:
             status = os.lstat(os.path.join(self._repository.top, pending.name))
         except OSError:
@@ -121,7 +121,7 @@ class WorkTree:
         before = self._repository.head()
         try:
             if new:
-                # Git commits the files that its index knows: of these it knows now that they will be added.
+                # Git only commits files that its index knows; this makes it know the new ones.
                 self._change_index(["add", "--intent-to-add"], new, seconds)
             query = ["commit", "--quiet", "--only", "--cleanup=whitespace", "-m", message]
             parent = self._change_index(query, [file.name for file in files], seconds)

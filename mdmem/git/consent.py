@@ -19,7 +19,7 @@ from mdmem.git.program import run_as_user
 if TYPE_CHECKING:
     from mdmem.git.repository import Repository
 
-# What git is in the middle of, by what it leaves in its folder, and what ends that.
+# The files by which git shows what it is in the middle of, and the command that ends it.
 _UNDER_WAY = {
     "MERGE_HEAD": "merge --abort",
     "rebase-merge": "rebase --abort",
@@ -76,7 +76,7 @@ def refuse(repository: Repository, folder: str, *, hooks: bool) -> dict[str, str
 
 
 def _find_link(repository: Repository) -> str:
-    """Return the link that a commit would be written through, in words; empty where there is none."""
+    """Describe the link through which a commit would be written; empty without one."""
     top, own, common = repository.top, repository.folder, repository.common
     ref, objects = PurePath(repository.branch() or "HEAD"), os.path.join(common, "objects")
     written = [os.path.join(top, ".git"), os.path.join(common, "packed-refs"), objects]
@@ -93,7 +93,7 @@ def _other_work_tree(repository: Repository, folder: str) -> str:
     trees = os.fsdecode(_ask_git(["worktree", "list", "--porcelain"], folder, "list the work trees"))
     if f"\nworktree {repository.top}\n" in f"\n{trees}":
         return ""
-    # Of a submodule a setting names it.
+    # For a submodule, a setting names it.
     printed = run_as_user(["config", "--local", "core.worktree"], folder, "read the settings").printed
     named = os.path.join(repository.folder, os.fsdecode(printed.removesuffix(b"\n")))
     if printed and os.path.realpath(named) == os.path.realpath(repository.top):
@@ -118,7 +118,7 @@ def _refuse_programs(repository: Repository, folder: str) -> dict[str, str]:
         reason = f"a commit would start programs that the repository itself names: {', '.join(started)}"
         remedy = "run them this once with --hooks, or always with `mdmem git allow hooks`"
         raise GitRefused(path=repository.top, reason=reason, remedy=remedy)
-    # What is missing of a partial clone would be fetched, by programs that its settings name.
+    # A partial clone would fetch what it lacks, by programs that its settings name.
     return _NO_FETCH if any(map(_PROMISED.fullmatch, own)) else {}
 
 

@@ -37,7 +37,7 @@ _COMMITS_AT_ONCE = 500  # ids that stand in one command line
 _MOST_COMMITS = 1_000  # that are looked at for the changes that they name
 _BETWEEN = "\x1f"
 _KEYS = ",".join(f"key={name}" for name in TRAILERS)
-# A subject longer than that is cut by git itself.
+# Git itself cuts a longer subject.
 _FORMAT = "%x00".join(
     (
         *("%H", "%P", "%ct", "%an", "%ae", "%aI", "%<(400,trunc)%s"),
@@ -49,7 +49,7 @@ _TRAILER = regex(r"([A-Za-z-]+)[ \t]*:[ \t]*(.*)")
 _IS_TRAILER = re.compile(r"[A-Za-z0-9-]+: \S.*|[ \t]+\S.*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _CALLED = {name.lower(): name for name in TRAILERS}  # to git upper and lower case are the same in them
-# Settings of a repository change neither which commits are listed nor how.
+# No setting of a repository may change which commits are listed, or how.
 _LOG = (
     *("-c", "log.showRoot=true", "-c", "diff.orderFile=/dev/null", "log", "-z", "--no-color", "--no-notes"),
     *("--no-ext-diff", "--no-textconv", "--encoding=UTF-8", f"--format={_FORMAT}"),
@@ -65,7 +65,7 @@ _REFUSED = regex(r"[\x00-\x20\x7f]|\A-|\A\Z|\.\.|:|\^\{/")
 # The modes of a file in each parent and in the commit, its object ids there, and a letter for each parent.
 _ENTRY = regex(r"(?P<marks>:+)(?P<values>(?:[0-7]{6} |[0-9a-f]{40,64} )+)(?P<letters>[A-Z]+)[0-9]*")
 _TREE = regex(r"(?P<mode>[0-7]{6}) blob (?P<blob>[0-9a-f]{40,64})\t(?P<name>(?s:.+))")
-# What is for people to look at, and may be printed otherwise by another git: then files are read.
+# For people, so another git may print it differently: then the files are read.
 _INDEXED = re.compile(
     rb"(?P<tag>\S) (?P<mode>[0-7]{6}) (?P<blob>[0-9a-f]{40,64}) (?P<stage>[0-3])\t(?P<name>[^\0]+)\0"
     rb"(?:  ctime: (?P<changed>[0-9]+:[0-9]+)\n  mtime: (?P<written>[0-9]+:[0-9]+)\n"
@@ -228,7 +228,7 @@ class History:
                     commit = letters
                     continue
                 name = next(words, "")
-                # Of a merge there is one letter for each parent, and no old name.
+                # A merge has one letter for each parent, and no old name.
                 if letters.startswith("R") and letters[1:].isdigit():
                     yield name, Removal(commit, next(words, ""))
                 elif not letters.strip("D"):
@@ -255,7 +255,7 @@ class History:
         return next(_read_log(self._run_words(query, "read commits"))).commit.id
 
     def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the names of all files that each commit touched, by its id; of a merge those it settled."""
+        """Return the names of all files that each commit touched, by id; for a merge, those it settled."""
         logged = self._read_commits(ids, ("-c", "--raw", "--no-abbrev", "--no-renames"))
         return {commit.id: tuple(file.name for file in files) for commit, files in logged}
 
@@ -319,7 +319,7 @@ def _split_at_nul(stream: GitProcess) -> Iterator[bytes]:
     while chunk := stream.read(_CHUNK):
         *whole, rest = (rest + chunk).split(b"\0")
         yield from (word[:_LONGEST] for word in whole)
-        # One byte more, so that what is cut stays cut.
+        # One byte more, so that a cut word is recognised as cut.
         rest = rest[:_LONGEST]
     if rest:
         yield rest

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SILENT_SECONDS = 60.0
 _TICK_SECONDS = 1.0
 _MOST_MEMORY = 2 << 20  # KiB of data; what git maps of its packs does not count
-# Set before git starts: a limit that came after could come too late.
+# Set before git starts: later could be too late.
 _LIMITED = ("/bin/sh", "-c", f'ulimit -S -d {_MOST_MEMORY} 2> /dev/null; exec "$@"', "git")
 _MOST_COMPLAINED = 1 << 24  # bytes, such as warnings about each line of a file that never ends
 _LONGEST_REASON = 4_000  # characters of what a hook says
@@ -43,7 +43,7 @@ _OF_A_HOOK = (
     "GIT_PREFIX",
     "GIT_INTERNAL_SUPER_PREFIX",
     "GIT_CONFIG",
-    # Which paths mean what is ours to say.
+    # How paths are read is ours to say.
     *(f"GIT_{kind}_PATHSPECS" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")),
 )
 _SETTINGS = {
@@ -123,7 +123,7 @@ class Ended(NamedTuple):
         return complaints if len(complaints) <= _LONGEST_REASON else complaints[:_LONGEST_REASON] + " …"
 
     def require(self, path: str, action: str) -> bytes:
-        """Return what it printed."""
+        """Return what git printed; raise `GitFailed` if it ended with an error."""
         if self.status:
             raise GitFailed(path=path, action=action, reason=self.reason)
         return self.printed
@@ -151,7 +151,7 @@ class GitProcess(io.RawIOBase):
     ) -> None:
         super().__init__()
         self._seconds = seconds or _SILENT_SECONDS
-        # A file and no pipe: nobody waits for what hooks leave running.
+        # A file, not a pipe: a program that a hook leaves running would keep a pipe open.
         self._errors = _open_scratch()
         try:
             self.popen = subprocess.Popen(  # noqa: S603 - the shell is given no word of anybody; paths stand behind --
@@ -179,7 +179,7 @@ class GitProcess(io.RawIOBase):
         """Read what git prints next; 0 at its end."""
         tick = min(_TICK_SECONDS, self._seconds)
         silent, complained = 0.0, 0
-        # Ticks are counted, and no clock is asked, so that a machine may pause.
+        # Ticks are counted, not time, so that a paused machine does no harm.
         while not self._poll.poll(tick * 1000):
             before, complained = complained, os.fstat(self._errors.fileno()).st_size
             silent = silent + tick if complained == before else 0.0
@@ -200,7 +200,7 @@ class GitProcess(io.RawIOBase):
         """Read to the end, and wait for git."""
         with self:
             printed = self.readall()
-            # Git closes its output as it ends; to wait with a limit would be to sleep each time.
+            # Git closes its output as it ends; waiting with a limit would sleep each time.
             status = self.popen.wait()
             complaints = os.pread(self._errors.fileno(), _LONGEST_COMPLAINT, 0)
         return Ended(status, printed, complaints.decode("utf-8", "replace"))
@@ -234,7 +234,7 @@ def _open_scratch(content: bytes = b"") -> IO[bytes]:
 
 @contextmanager
 def failing(folder: str, action: str) -> Iterator[None]:
-    """Say of git that it was not found, could not be started or fell silent."""
+    """Turn errors of git into `GitFailed`: not found, not started, or silent for too long."""
     try:
         yield
     except TimeoutError as error:

@@ -46,7 +46,7 @@ class Removals:
         return Removal(commit, os.fsdecode(new))
 
     def _read_until(self, head: str) -> None:
-        # A history that is cut off may grow at its other end.
+        # A shallow history may be extended at its old end.
         is_shallow = self._history.repository.shallow
         known = self._database.execute("SELECT until, is_shallow FROM walked").fetchone()
         if known == (head, is_shallow):

@@ -138,7 +138,7 @@ def _skip_bytes(stream: BufferedReader, size: int) -> None:
 
 _NOT_A_REPOSITORY = regex(r"not a git repository|must be run in a work tree|not a working tree")
 _NOT_COMMITTED = regex(r"no such path .* in HEAD|no such ref: HEAD|bad revision 'HEAD'|no such path ")
-# It reads what is to be ignored for a comparison of the index as well.
+# Git reads the ignore file even to compare the index.
 OF_THE_INDEX = ("-c", "core.excludesFile=/dev/null", "diff-index", "--cached")
 _OF_GIT = (".gitignore", ".gitattributes")
 _BLAMED = re.compile(rb"(?P<commit>[0-9a-f]{40,64}) [0-9]+ [0-9]+(?: [0-9]+)?")
@@ -192,7 +192,7 @@ class Repository:
 
     @classmethod
     def around(cls, folder: str) -> Repository:
-        """See `find`, where there must be one."""
+        """See `find`; raise `GitFailed` if there is none."""
         repository = cls.find(folder)
         if repository is None:
             is_missing = program() is None
@@ -231,7 +231,7 @@ class Repository:
         # name takes back those that the settings name.
         query = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
         query += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
-        # The files that the setting names have to be there, though they are not used.
+        # The files in that setting must exist, though they are not used.
         tree = self.top if self._skips_commits else NO_WORK_TREE
         ended = self.ask(query, f"blame {name}", tree)
         if ended.status and _NOT_COMMITTED.search(ended.errors):
@@ -285,9 +285,9 @@ class Repository:
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def find_unignored(self, names: Sequence[str]) -> list[str]:
-        """Return those of `names`, which need not be there, that no rule makes git ignore."""
+        """Return the `names` that no rule makes git ignore; the files need not exist."""
         action = "look for what it ignores"
-        # Here git takes no literal patterns; a name behind `./` is no pattern either.
+        # Git takes no literal patterns here; a name behind `./` is no pattern either.
         query = ["--no-literal-pathspecs", "check-ignore", "--no-index", "--stdin", "-z"]
         given = {name: b"./" + os.fsencode(name) for name in names}
         ended = self.ask(query, action, self.top, b"\0".join(given.values()))
@@ -315,7 +315,7 @@ class Repository:
             raise error.but(path=self.top) from None
 
     def require(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> bytes:
-        """See `ask`, and return what git printed."""
+        """See `ask`, and return what git printed; raise `GitFailed` if it ended with an error."""
         return self.ask(arguments, action, tree).require(self.top, action)
 
 

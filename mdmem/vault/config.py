@@ -20,7 +20,7 @@ from mdmem.kind import DEFAULT_SCHEMA, KINDS, NAMESPACES, Kind
 from mdmem.vault.paths import check_folder, unportable
 
 CONFIG_PATH = ".mdmem/config.toml"
-# Of a config: its reader takes the square of the time for a key with this many dots.
+# Limits of a config. Its reader takes time by the square of the dots in a key.
 MAX_BYTES, _MOST_DOTS = 256 * 1024, 2_000
 MOST_BYTES = 64 * 2**20
 """No memory is larger, whatever a config says."""
@@ -29,7 +29,7 @@ _SIZE = 256 * 2**20
 _MOST_KINDS = MOST_MOUNTS = 100
 _MOST_SHOWN = 60  # characters of a wrong value
 _SHARE_OF_DECLARED = 10  # of a context, for each of its kinds
-# Parts of a context that are of no kind, and what a memory of no kind follows.
+# The parts of a context without a kind, and the schema of memories without one.
 _TAKEN = ("pinned", "found", DEFAULT_SCHEMA)
 _KIND_NAME, _HASH = "[a-z][a-z0-9_-]{0,63}", "[0-9a-f]{16,64}$"
 
@@ -255,7 +255,7 @@ _INTRODUCTION = """\
 _MOST_CHANGED = ("files.suffixes", "secrets.allow", "check.guests", "sessions.capture", "git.commit")
 _OF_OTHER_FORM = ("kinds", "mounts", "unknown")
 _TABLES: dict[str, Any] = {n: d for n, d in Config._field_defaults.items() if n not in _OF_OTHER_FORM}
-# A config may have come with somebody else's files: it does not decide how much memory a program takes.
+# A config may come with a stranger's files: it must not decide how much memory a program takes.
 _LIMITS = {
     "max_bytes": Key("of one memory", most=MOST_BYTES),
     "max_frontmatter_bytes": Key("of its frontmatter", most=4 * 2**20),

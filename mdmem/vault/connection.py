@@ -241,7 +241,7 @@ class Connections:
             except (refused.UndefinedTable, refused.InvalidSchemaName):
                 row = (VERSION, 0)
             version, vaults = row or (0, 0)
-            # Those of the version before are served, so that the servers of a vault are replaced one by one.
+            # Tables of the version before are served, so that servers can be replaced one by one.
             if not VERSION - 1 <= version <= VERSION:
                 reason = f"its tables are of version {version}, and this program knows {VERSION}"
                 raise DatabaseFailed(

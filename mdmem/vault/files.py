@@ -51,7 +51,7 @@ _LOCK_PAUSE = 0.001  # many who wait for a lock take less from the one who works
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN)
 """What the system says where it has run out of something, whichever file is asked for."""
 
-# A umask that lets everybody write was chosen by nobody (containers have it): then only the owner reads, too.
+# Nobody chooses a umask that lets everyone write (containers have it): then only the owner reads.
 _umask = os.umask(0o077)
 os.umask(_umask)
 NEW_FOLDER = 0o777 & ~(_umask if _umask & 0o002 else 0o077)
@@ -227,7 +227,7 @@ def read_settled(folder: int, name: str, seconds: float) -> Content | None:
     try:
         for _ in attempts(seconds):
             content = _read_content(descriptor)
-            # In this order: a writer that came and went while we read has changed the stamp by now.
+            # In this order: a writer that came and went during the read has changed the stamp by now.
             if not has_writer(descriptor) and content.stamp == stamp(os.fstat(descriptor)):
                 return content
             os.lseek(descriptor, 0, os.SEEK_SET)
@@ -346,7 +346,7 @@ def remove(folder: int, name: str) -> None:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether there is a folder at `path`; a link to one is none."""
+    """Return whether there is a folder at `path`, and not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):

@@ -108,7 +108,7 @@ def resolve(config: Config, root: str, workspace: str) -> dict[str, tuple[str, .
             name = check_memory(path, suffixes)
         except PathRefused as error:
             raise ConfigInvalid(path=CONFIG_PATH, reason=f"[mounts] {error}") from None
-        # No file name holds a NUL: what stands before it decides where the target lies.
+        # No file name holds a NUL: the part before it says where the target lies.
         folder, file = os.path.split(os.path.join(root, target.partition("\0")[0]))
         if file == PROJECT_FILE:
             with contextlib.suppress(OSError):
@@ -134,7 +134,7 @@ def _fault_of_mount(parts: tuple[str, ...], file: str, root: str, suffixes: tupl
     if ".git" in parts:
         return "lies in git's own folder"
     if any(map(is_hidden, parts)):
-        # There stands what programs obey: .bashrc, .ssh/authorized_keys, .vscode/settings.json.
+        # Programs obey hidden files: .bashrc, .ssh/authorized_keys, .vscode/settings.json.
         return "is hidden, or lies in a hidden folder"
     return "" if parts[-1].endswith(suffixes) else f"does not end in {' or '.join(suffixes)}"
 
@@ -147,7 +147,7 @@ def hides(target: str, file: str) -> bool:
 
 SESSIONS_IGNORED = ("**/sessions/*.jsonl", "**/sessions/.archive/")
 """What git leaves out of the sessions, which are private and grow all the time."""
-# Of a namespace alone: a folder of that name among the notes is somebody's own.
+# Only directly below a namespace: a folder of that name among the notes is somebody's own.
 _NAMESPACES = [
     f"/{user}{project}{resource}"
     for user in ("", "users/*/")

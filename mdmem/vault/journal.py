@@ -46,7 +46,7 @@ STAGING = ".mdmem/local/staging"
 ASIDE = ".mdmem/local/aside"  # what stood there, and was not written here
 
 
-# A record of a hundred thousand files has less.
+# A record of a hundred thousand files is smaller.
 _MOST_RECORD_BYTES = 32 * 1024 * 1024
 _RECORDS = (".one", ".many", ".done")
 _BESIDE = ".mdmem-"
@@ -154,7 +154,7 @@ class Journal:
                 if many:
                     os.fsync(staging)
                 elif seats[0].staged[0] != staging:
-                    # Beside its target nobody looks for what was taken out, unless the record says so.
+                    # What was taken out stands beside its target: recovery looks there if the record says so.
                     files.sync(staging, record)
                     os.fsync(staging)
                 self.trash.record(entry)
@@ -185,7 +185,7 @@ class Journal:
     def _keep_contents(self, seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
         for seat in seats:
             if seat.before is not None:
-                # What was taken out has just been compared, so that its hash is known.
+                # Its hash is known: it has just been compared.
                 self.trash.put(*seat.staged, seat.before)
         for seat, step in zip(seats, steps, strict=True):
             if step.after is not None and seat.after is not None:
@@ -244,7 +244,7 @@ class Journal:
                 with contextlib.suppress(PathRefused), files.translated(seat.path, "recover it"):
                     files.rejoin(seat.staged, seat.target)
             if record.endswith(".one") and seats and _was_done(seats[0]):
-                # Finishing takes away what tells that it happened, and may be cut short as well.
+                # Finishing removes the evidence that the change was done, and may be interrupted, too.
                 os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                 record = done
             if record == done:
@@ -263,7 +263,7 @@ class Journal:
         with contextlib.suppress(NotADirectoryError):  # an earlier step makes room for the folder
             folder = folders.of(place)
             if os.fstat(folder).st_dev != os.fstat(folders.staging).st_dev:
-                # A mount on another file system: nothing there can be exchanged with the staging folder.
+                # A mount on another file system: files cannot be exchanged with the staging folder.
                 staged = (folder, f"{_BESIDE}{entry.id}.{number}")
         return _Seat(change.path, place, folders, staged, change.before, change.after)
 
@@ -406,7 +406,7 @@ def _apply_steps(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
 
 
 def _swap_seat(seat: _Seat) -> None:
-    """Do one step, then look at what it took out: that must be what the change was computed from."""
+    """Do one step, then check that it took out what the change was computed from."""
     if seat.before is None:
         seat.move_back()
         return
@@ -444,7 +444,7 @@ def _undo_creation(seat: _Seat) -> None:
     with contextlib.suppress(Raced):
         files.move(seat.target, seat.staged)
         if _hash_content(seat.staged) != seat.after:
-            # Somebody wrote there in this instant: that stays.
+            # Somebody wrote there in this instant: theirs stays.
             files.move(seat.staged, seat.target)
 
 

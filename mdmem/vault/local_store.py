@@ -62,7 +62,7 @@ class LocalStore:
         self._has_given_up = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What it has opened stays in this process.
+        # Open files are not passed to another process.
         return type(self), (self.name,)
 
     def again(self) -> LocalStore:
@@ -88,7 +88,7 @@ class LocalStore:
         return read
 
     def add_guests(self, glob: str) -> None:
-        """Let the config say that what fits a glob is of other tools.
+        """Add a glob to the config that says which files belong to other tools.
 
         Raises:
             ConfigInvalid: it cannot be added there; with what to add.
@@ -134,7 +134,7 @@ class LocalStore:
 
     def place(self, path: str) -> Place:
         """Return where a file is on disk: in the vault, or where it is mounted from."""
-        # The vault's own files, which are never mounted, are read with a config that is broken as well.
+        # The vault's own files are never mounted, and are read even with a broken config.
         mounted = None if path.startswith(".") else self.mounts.get(path)
         return Place(self.workspace, mounted) if mounted else Place(self.root, tuple(path.split("/")))
 
@@ -329,7 +329,7 @@ class LocalStore:
     # -- what can be made again ----------------------------------------------------------------------------
 
     def _make_local(self) -> None:
-        # Looked at each time: these folders may have come with a repository, and be links.
+        # Checked each time: the folders may have come with a repository, and be links.
         ignored = os.path.lexists(os.path.join(self.root, LOCAL, ".gitignore"))
         if ignored and all(files.is_folder(os.path.join(self.root, path)) for path in _LOCAL_FOLDERS):
             return
@@ -360,7 +360,7 @@ class LocalStore:
         return self.local(f"{name}/{own}")
 
 
-# Asked of each memory that cites something, and always of the same few folders.
+# Each memory with a citation asks this, always about the same few folders.
 @lru_cache
 def _relate(root: str, workspace: str) -> str:
     return os.path.relpath(root, workspace)

@@ -200,7 +200,7 @@ def _read_before(log: Log, end: int) -> tuple[int, bytes, bool]:
 
 
 def _find_hole(log: Log, position: int) -> tuple[int, int]:
-    """Return the hole that a byte is in, else the next one; one behind the end where there is none."""
+    """Return the hole with a byte in it, else the next one; without any, a hole behind the end."""
     place = bisect_left(log.holes, position, key=lambda hole: hole[1] - 1)
     return log.holes[place] if place < len(log.holes) else (log.size + 1, log.size + 1)
 
@@ -355,7 +355,7 @@ class LogFile:
             except OSError:
                 self._take_back(descriptor, data)
                 raise
-            # Not the sum of both: a program that takes no lock may have written in between.
+            # Asked of the system: a program that takes no lock may have written in between.
             self.size = os.lseek(descriptor, 0, os.SEEK_CUR)
 
     def _take_back(self, descriptor: int, data: bytes) -> None:

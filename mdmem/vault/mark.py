@@ -124,9 +124,9 @@ def _iterate_keys() -> Iterator[bytes]:
 
 
 def _key_folders() -> Iterator[str]:
-    # What is started with little of its environment knows only the usual place: keys there count, too.
+    # A program started with few variables knows only the usual place: keys there count, too.
     yield from dict.fromkeys((state_folder(), os.path.expanduser(_USUAL)))
-    # In a sandbox, for this boot. The module tempfile finds no folder where a disk is full.
+    # For a sandbox, until the next boot. The module tempfile finds no folder on a full disk.
     given = os.environ.get("TMPDIR", "")
     yield os.path.join(given if os.path.isabs(given) else _TEMPORARY, f"mdmem-{os.geteuid()}")
 
@@ -192,7 +192,7 @@ def _locate_folder(kind: str, variable: str, usual: str, name: str) -> str:
     # On Linux without platformdirs: importing it takes a tenth of a small command.
     if sys.platform == "linux":
         given = os.environ.get(variable, "")
-        # A relative folder would be one of the current folder, where the files of others may be.
+        # A relative folder would be below the current one, which may hold files of others.
         folder = os.path.join(given, "mdmem") if os.path.isabs(given) else os.path.expanduser(usual)
     else:
         import platformdirs  # noqa: PLC0415 - start-up

@@ -122,7 +122,7 @@ def replace(
 def _exchange_content(
     staged: tuple[int, str], target: tuple[int, str], shown: str, before: bytes | None, after: bytes | None
 ) -> None:
-    """Swap, look at what was taken out, and put it back where it is not what was shown."""
+    """Swap two files; if the one taken out is not what was shown, put it back."""
     try:
         if before is None:
             files.move(staged, target)
@@ -152,7 +152,7 @@ def _read_now(folder: int, name: str, shown: str) -> Content | None:
 
 
 def _clear_leftovers(folder: int, staged: str, kept: TrashFolder | None) -> None:
-    """Remove what a killed process left in a folder; what no other place may hold is kept."""
+    """Remove what a killed process left in a folder, but keep what may stand nowhere else."""
     for name in (staged, f"{staged}~"):
         if kept and files.exists(folder, name):
             content = files.read(folder, name, _MOST_BYTES)

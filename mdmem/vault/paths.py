@@ -136,7 +136,7 @@ def _fault_of_part(part: str) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file or folder is none of a vault by its name; packages of npm bring notes along."""
+    """Return whether a name keeps a file or folder out of a vault; npm packages bring notes along."""
     return name.startswith(".") or name == "node_modules"
 
 
@@ -148,7 +148,7 @@ def _is_smuggling(part: str) -> bool:
     if decoded in {".", ".."}:
         return True
     dangerous = decoded.startswith(".") or bool(re.search("[/\\\\\x00-\x1f\x7f]", decoded))
-    # Ids are written with escapes, in one spelling only: that spelling is harmless, any other is a trick.
+    # An id has one spelling with escapes. That one is harmless; any other is a trick.
     names = (part, *(part.removesuffix(suffix) for suffix in ANY_SUFFIXES))
     return dangerous and not any(map(is_encoded, names))
 
@@ -308,7 +308,7 @@ def _index_kept(keeps: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]
 
 @lru_cache(maxsize=256)
 def _match_below(folders: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what matches the casefolded folders and what is below them."""
+    """Return a pattern of the casefolded folders and everything below them."""
     fitting = (re.escape(folder.casefold()).replace(r"\*", "[^/]+") for folder in folders)
     return regex(rf"(?:{'|'.join(fitting)})(?:/|\Z)")
 
@@ -333,7 +333,7 @@ class MemoryLayout(NamedTuple):
         return self.mounted.get(path) or join(self.folder, path)
 
     def path_of(self, file: str) -> str | None:
-        """Return the path in the namespace of what stands at `file`; None for what is not in it."""
+        """Return the path in the namespace of the memory at `file`; None outside of it."""
         for path, mounted in self.mounted.items():
             if mounted == file:
                 return path

@@ -24,7 +24,7 @@ from mdmem.vault.config import CONFIG_PATH, Secrets
 from mdmem.vault.paths import check_folder, check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange
 
-# What is shown of a plan has been held to the limits of its vault before, or will be.
+# The limits of the vault are checked when a plan is prepared, not when it is shown.
 _NAMED = 4  # paths in a representation
 _ANY_SIZE = Limits(max_bytes=sys.maxsize)
 
@@ -328,7 +328,7 @@ class NewNames:
             reason = f"differs only in case from {relative(twin, self._namespace)!r}, which exists"
             raise PathRefused(path=path, reason=reason, remedy="use the name that exists, or another one")
         if twin:
-            # What is beside the namespace is nobody's business in it.
+            # Nobody in the namespace may learn what is beside it.
             reason = "the scope that it is in differs only in case from another one"
             raise PathRefused(path=path, reason=reason, remedy="name the user, project or resource otherwise")
 
@@ -405,7 +405,7 @@ def screen(prepared: Prepared, config: Secrets) -> Prepared:
             document = pairs[number][1] or after
             findings += [_describe_secret(document, each, config.policy) for each in found]
     if findings and config.policy == "refuse":
-        # Alone: what a schema says of a value quotes it.
+        # Without the schema's findings: they would quote the secret.
         raise Invalid(findings=tuple(findings))
     if not findings:
         return prepared

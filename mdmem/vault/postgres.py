@@ -70,7 +70,7 @@ SELECT h.seq, h.id, concat(pg_postmaster_start_time(), ' ', pg_relation_filenode
     h.origin, h.erased
 FROM mdmem.head h WHERE h.vault = %s
 """
-# To compare or write a large copy takes long between two statements, and nobody waits for it.
+# Comparing or writing a large copy takes long between two statements, and blocks nobody.
 _BEGIN_PULL = """
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = '15min'
 """
@@ -213,7 +213,7 @@ class PostgresStore(LocalStore):
 
     @property
     def workspace(self) -> str:
-        """An empty folder around the copy: what stands beside a cache is none of the vault's."""
+        """An empty folder around the copy, as files beside a cache do not belong to the vault."""
         return os.path.dirname(self.root)
 
     @property
@@ -594,7 +594,7 @@ class PostgresStore(LocalStore):
                     refuse_too_much(self.name, self.config, files_there, bytes_there)
             insert_entry(connection, vault, seq, entry, {step.path for step in steps})
         self.database.commit(connection, lambda other: self.was_made(other, entry), f"change {entry.id}")
-        # It is made: what fails from here on is left to the next question.
+        # The change is made. If a later step fails, the next question does it again.
         own.connection, own.has_looked = None, False
         with contextlib.suppress(MdmemError, OSError, psycopg.Error, sqlite3.Error):
             own.stack.close()
@@ -696,7 +696,7 @@ class PostgresStore(LocalStore):
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.database.translated("append to a log"))
-            # The rest of a log that is here is taken in below; others wait for that, and not for a whole one.
+            # The most of a log is fetched here, before it is locked, so that others wait less.
             if not all(self._measure_log(path) >= 0 for path in paths) or not self._is_current(but_logs=True):
                 self.recover()
             connection = stack.enter_context(self.database.begun())
@@ -725,7 +725,7 @@ class PostgresStore(LocalStore):
         for log in changed:
             log.write_row()
         self.database.commit(connection, changed[0].has_mark, f"what was added to {changed[0].path}")
-        # It is made: what fails from here on is left to the next question.
+        # The change is made. If a later step fails, the next question does it again.
         self._work.has_looked = False
         with contextlib.suppress(MdmemError, OSError, psycopg.Error, sqlite3.Error):
             if any(log.is_replaced or log.others for log in changed):

@@ -40,7 +40,7 @@ class SweptVault:
 
 
 def sweep(store: PostgresStore, *, dry_run: bool = False) -> SweptVault:
-    """Remove versions and changes, oldest first, that are older or more than `[trash]` in the config allows.
+    """Remove the oldest versions and changes, until `[trash]` in the config allows the rest.
 
     What the last change replaced stays, unless nothing at all is to be kept.
 
@@ -50,7 +50,7 @@ def sweep(store: PostgresStore, *, dry_run: bool = False) -> SweptVault:
     """
     store.recover()
     with store.database.translated("sweep it"), store.database.begun() as connection:
-        # Nobody brings a version back meanwhile: its bytes would go.
+        # With the lock, nobody can bring back a version while its bytes are deleted.
         connection.execute(LOCK_HEAD, [store.address.vault])
         swept, gone, first = _choose(store, connection)
         if not dry_run:
@@ -69,7 +69,7 @@ def _choose(store: PostgresStore, connection: Connection) -> tuple[SweptVault, l
     oldest = (datetime.now(UTC) - timedelta(days=policy.max_days)).isoformat(timespec="milliseconds")
     past: dict[str, int] = dict(connection.execute(_PAST, [vault]).fetchall())
     ((last,),) = connection.execute("SELECT seq FROM mdmem.head WHERE vault = %s", [vault]).fetchall()
-    # From the oldest on: a clock that went back for a while takes nothing before it along.
+    # The oldest first, so that a clock that once went back does not delete what came before.
     gone = list(takewhile(lambda each: each.seq < last and each.time < oldest, _read(connection, vault)))
     first = gone[-1].seq + 1 if gone else 0
     kept, size = set[str](), 0
@@ -122,7 +122,7 @@ def put(store: PostgresStore, folder: str, *, dry_run: bool = False) -> tuple[Fi
             for path in changed
         ]
         if steps and not dry_run:
-            # Of no memory: nothing that `undo` takes back.
+            # These files are no memories: `undo` takes nothing of them back.
             store.commit(new_entry(given.actor, "put the vault's own files", ()), steps)
     return changed_by(steps)
 
@@ -297,7 +297,7 @@ def _erase_history(connection: Connection, at: list[str]) -> tuple[int, set[str]
 
 
 def _erase_logs(connection: Connection, at: list[str]) -> int:
-    # Who appends holds the row; what is added until then is seen behind it.
+    # A writer that appends holds the row; after it, all that it added is seen.
     rows = connection.execute(f"{_LOGS} {_AT} FOR UPDATE", at).fetchall()
     logs = [id_ for (id_,) in rows if id_]
     connection.execute("DELETE FROM mdmem.chunk WHERE vault = %s AND log = ANY(%s)", [at[0], logs])

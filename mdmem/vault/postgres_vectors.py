@@ -53,7 +53,7 @@ class PostgresVectors:
     def put(self, vectors: Mapping[str, Sequence[float]]) -> None:
         """See `Vectors`."""
         own = self._vault, self._owner
-        # In one order, so that two servers wait for each other instead of for ever.
+        # Always in the same order, so that two servers cannot block each other for ever.
         rows = [(*own, key, self.model, self._write(vectors[key])) for key in sorted(vectors)]
         self._change("keep vectors", _PUT, rows)
 

@@ -126,7 +126,7 @@ class Store(Protocol):
         """Return the version with this SHA-256 that a change replaced; None when it is not kept."""
 
     def log(self, path: str) -> AbstractContextManager[Log]:
-        """Return a log as it is now, for reading; an empty one where there is none. No lock is taken."""
+        """Return a log as it is now, for reading, without a lock; an empty one if there is none."""
 
     def appending(self, *paths: str) -> AbstractContextManager[tuple[Log, ...]]:
         """Logs, for reading and writing, with other writers of these logs kept out.

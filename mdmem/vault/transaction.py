@@ -54,7 +54,7 @@ class Applied:
         return f"Applied({self.id!r}, {first_of(done, _NAMED)})"
 
     def json_shape(self) -> dict[str, Any]:
-        """Return what changed, as a JSON object; `diff` is what was planned, also where a file was merged."""
+        """Return what changed, as a JSON object; `diff` shows the plan, even if a file was merged."""
         return change_shape(self.plan, self.files, applied=True, ident=self.id, merged=self.merged)
 
 

@@ -154,13 +154,13 @@ class _Held:
         self.left_out: list[str] = []
         for path, parts in mounts.items():
             self._add(path, os.path.join(store.workspace, *parts))
-        # Of twins in Unicode that one is read which is spelled as paths are.
+        # Of two Unicode spellings, the one in normal form is read.
         for place in sorted(list_places(store.root), key=lambda place: (nfc(place) != place, place)):
             if nfc(place) not in mounts:
                 self._add(place, os.path.join(store.root, place))
 
     def add_config(self) -> None:
-        """Let the config be the last file, and a new one where there is none."""
+        """Put the config last among the files; make one if there is none."""
         size, now = len(DEFAULT_TEXT.encode()), time.time_ns()
         default = StoredFile(CONFIG_PATH, "", "", size, files.NEW_FILE, now)
         self.files[CONFIG_PATH] = self.files.pop(CONFIG_PATH, default)
@@ -195,7 +195,7 @@ class _Held:
         return content.data if content else DEFAULT_TEXT.encode()
 
     def read_blocks(self, path: str) -> Iterator[bytes]:
-        """Yield what a file or a log holds; of a log not all at once."""
+        """Yield the content of a file, or of a log in blocks."""
         if not _is_log(path):
             yield self.read(path)
             return
@@ -204,7 +204,7 @@ class _Held:
                 yield log.read(start, min(start + _BLOCK, log.size))
 
     def hash(self, path: str) -> str:
-        """Return the hash of a file or a log; empty where there is none."""
+        """Return the hash of a file or a log; empty if there is none."""
         found = sha256()
         for block in self.read_blocks(path) if path in self.files else ():
             found.update(block)

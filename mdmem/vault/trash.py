@@ -30,12 +30,12 @@ from mdmem.vault.mark import believed, signed
 from mdmem.vault.store import Entry, entry_from
 
 _LOG = "log.jsonl"
-# What the system says of something under a hash that no change left there; of nothing, ENOENT.
+# Errors for something under a hash that no change left there; ENOENT for nothing.
 _NOT_OURS = {
     *(errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR),
     *(errno.ENXIO, errno.EFBIG, errno.ENAMETOOLONG),
 }
-# No line of the log is larger: what is was not written here, nor is so much of it.
+# No line of the log is larger; a larger one was not written here.
 _MOST_BYTES = config.MOST_BYTES
 _LAST = 65_536  # bytes of the log behind an entry that may tell of what was met while it was done
 _PART = ".part"
@@ -87,7 +87,7 @@ class TrashFolder:
         Where it cannot be written it is not kept: less of what changes later can be told apart by `undo`.
         """
         if self.policy.max_bytes:
-            # Also where it is kept already.
+            # Written even where it is kept already.
             with contextlib.suppress(OSError), files.opened(self.path) as trash:
                 files.write_new(trash, digest, data, like, durable=False)
                 self._added += len(data)
@@ -125,7 +125,7 @@ class TrashFolder:
         change stands there it did happen: its record outlived a loss of power.
         """
         line, its_own = _format_entry(entry), f'"id":"{entry.id}.'.encode()
-        # A line too many does less harm than a change that is not undone because of it.
+        # If this fails, a line too many does less harm than a change that is not undone.
         with contextlib.suppress(OSError), _open_file(self.log, os.O_RDWR) as log:
             start = _place_of(line, log)
             if start is not None:
@@ -147,7 +147,7 @@ class TrashFolder:
                         return
                     continue
                 entry = entry_from(shape)
-                # A crash after this line, and before the journal's record went, writes the line again.
+                # After a crash between this line and the journal's record, the line is written again.
                 if entry.id != last:
                     yield entry
                 last = entry.id
@@ -189,7 +189,7 @@ class TrashFolder:
                 self._write_counts(count, size, swept_at)
 
     def _write_counts(self, file: int, size: int, swept_at: int) -> None:
-        # In place, and nothing waits for the disk: what is torn or lost is counted again.
+        # In place, without waiting for the disk: a torn or lost count is counted again.
         os.pwrite(file, b"%20d %20d\n" % (size, swept_at), 0)
         self._added = 0
 
@@ -218,7 +218,7 @@ class TrashFolder:
         entries = list(self.entries())
         times = _find_times(entries)
         contents = [(*times.get(name, (True, s.st_mtime)), s.st_size, name) for name, s in status.items()]
-        # Some room is made, or each change of a full trash would be looked over for the next one.
+        # More room is made than needed; else each change would sweep a full trash again.
         full = sum(s.st_size for s in status.values()) > self.policy.max_bytes
         most = self.policy.max_bytes - self.policy.max_bytes // 8 if full else self.policy.max_bytes
         for _, when, length, name in sorted(contents, reverse=True):

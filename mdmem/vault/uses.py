@@ -102,7 +102,7 @@ class PostgresUses:
 
     def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
         """See `UseTable.add`."""
-        # In one order, so that two servers wait for each other instead of for ever.
+        # Always in the same order, so that two servers cannot block each other for ever.
         rows = [(self._vault, path, namespace, moment) for path in sorted(paths)]
         with self._database.translated("count uses"), self._database.begun() as connection:
             connection.execute("SET LOCAL synchronous_commit = off")  # a count that is lost is no loss

@@ -61,7 +61,7 @@ _REMEDIES = {
     "shared": "change it in the scope of everyone",
 }
 _MOST_OWN_BYTES = 1024 * 1024  # of a schema or a template
-# Of the request that is worked on: one vault may serve several clients at once, each in a thread.
+# Who makes the current request: one vault may serve several clients, each in a thread.
 _ACTING = ContextVar("acting", default="")
 _match_globs = lru_cache(maxsize=8)(matcher)
 
@@ -118,7 +118,7 @@ class Vault:
 
     @property
     def root(self) -> str:
-        """The vault's folder, as an absolute path; of a vault in a database, that of this machine's copy."""
+        """The absolute path of the vault's folder; for a vault in a database, of the copy on this machine."""
         return self.store.root
 
     @property
@@ -228,7 +228,7 @@ class Vault:
             for each in files:
                 content = self.store.read(each.path, _MOST_OWN_BYTES)
                 if content:
-                    # What is no UTF-8 is refused where it is used.
+                    # Bytes that are not UTF-8 are refused where the text is used.
                     texts[relative(each.path, folder)] = content.data.decode("utf-8", "surrogateescape")
             made = make(texts)
             self._made[kind] = state, made
@@ -257,7 +257,7 @@ class Vault:
         return self._find_layer(path) is not None
 
     def locate_layer(self, path: str) -> tuple[Vault, str]:
-        """Return the vault of the layer that a path names, and the path there; of others this one."""
+        """Return the vault of the layer that a path names, and the path there; else this vault."""
         layer = self._find_layer(path)
         return (self.within(layer.namespace), path.partition(":")[2]) if layer else (self, path)
 
@@ -281,7 +281,7 @@ class Vault:
         inside = os.path.relpath(os.path.realpath(file), self.root).replace(os.sep, "/")
         if inside.split("/")[0] == os.pardir:
             return False
-        # What is kept in the trash is everyone's.
+        # The trash holds memories of everyone.
         return is_under(inside, LOCAL) or not any(layer.namespace.holds(inside) for layer in self.reads)
 
     def report_progress(self, doing: str, items: Sequence[T]) -> Iterator[T]:
@@ -422,7 +422,7 @@ class Vault:
             if len(inside) == len(entry.files):
                 yield replace(entry, files=inside)
             elif inside:
-                # Its message may tell of the others.
+                # The message may name files of others.
                 told = first_of([change.path for change in inside], _NAMED)
                 yield replace(entry, files=inside, message=f"change {told}", is_part=True)
 
@@ -466,7 +466,7 @@ class Vault:
         tries = _MOST_TRIES
         with self.store.writing(), self._hide_other_ids():
             while True:
-                # Under the lock only a program that takes none can be in the way, so this soon gets through.
+                # Only a program that takes no lock can interfere now, so this soon succeeds.
                 prepared = self.prepare(build())
                 try:
                     return self._run_prepared(prepared, may_merge=False)
@@ -496,7 +496,7 @@ class Vault:
         try:
             yield
         except PathRefused:
-            # Where the namespace is there, nothing outside of it was in the way.
+            # If the namespace exists, nothing outside of it was in the way.
             if not self.namespace or self.store.stands(self.namespace):
                 raise
             reason = "an id differs only in case from another one, or a link stands in its place"
@@ -531,7 +531,7 @@ class Vault:
         """List what is wrong with a memory: its form, its schema, and the secrets that stand in it."""
         layer = self._find_layer(document.path)
         if layer:
-            # Its schema is chosen by where it stands.
+            # The place of a memory chooses its schema.
             inside = parse(document.path.partition(":")[2], document.data, document.limits)
             return [replace(each, path=document.path) for each in self.within(layer.namespace).check(inside)]
         found = self.schemas.check(document)

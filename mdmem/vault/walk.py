@@ -17,7 +17,7 @@ from mdmem.vault.paths import MAX_PATH_BYTES, check_folder, check_memory, is_hid
 
 _SHADOWED = "in another Unicode spelling, the same name is there twice"
 _GONE = (FileNotFoundError, NotADirectoryError)
-# Why a folder is left out, and the rest of the vault is not: it is so until somebody changes it.
+# Errors for which one folder is left out, not the vault: they stay until somebody fixes them.
 _CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP))
 _FARTHEST = 1 << 63  # nanoseconds, which SQLite keeps in 64 bits with a sign
 
@@ -118,7 +118,7 @@ def name_file(root: str, path: str) -> str:
         if part != nfc(part):
             with contextlib.suppress(OSError):
                 twin, own = (os.path.join(root, *parts[:at], name) for name in (nfc(part), part))
-                # There are file systems for which both spellings are one name.
+                # On some file systems both spellings are one name.
                 if not os.path.samefile(twin, own):
                     return _spell_out(path)
     return nfc(show_name(path))
@@ -270,7 +270,7 @@ class _FolderEntry(NamedTuple):
 
     @property
     def folder(self) -> _Folder | None:
-        """The entry as a folder; None when it is none."""
+        """The entry as a folder; None if it is not one."""
         if not self.dir_entry.is_dir(follow_symlinks=False):
             return None
         return _Folder(self.dir_entry.path, f"{self.path}/", self.shadowed)
@@ -342,7 +342,7 @@ class _Search:
         self._others = [found for path, file in mounts.items() for found in _find_mounted(path, file)]
 
     def compare_folder(self, folder: _Folder, wanted: _Tree | None) -> None:
-        """Compare what is wanted of a folder with what is known, or everything below it."""
+        """Compare the wanted files of a folder with the known ones; without `wanted`, everything below it."""
         pending = [(folder, wanted)]
         while pending:
             folder, wanted = pending.pop()
@@ -366,7 +366,7 @@ class _Search:
             if name.endswith(suffixes):
                 path = prefix + name
                 seen = known(path)
-                # Whether a known path can be a memory's is known as well.
+                # A known path was checked before.
                 if seen and seen == _file_signature(entry) and path not in mounts:
                     same.append(path)
                     continue
@@ -438,7 +438,7 @@ def _build_tree(paths: Iterable[str]) -> _Tree:
 
 def _find_covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:
     """Return the known paths that are wanted, or below one that is."""
-    # Below a file's path there is nothing, unless the file is mounted over a folder.
+    # A file has nothing below its path, unless it is mounted over a folder.
     if wanted <= known.keys() and not wanted & mounts.keys():
         return wanted
     is_inside: dict[str, bool] = {}

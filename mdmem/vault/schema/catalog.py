@@ -144,7 +144,7 @@ def list_children(schema: Schema) -> Iterator[tuple[tuple[Key, ...], Schema]]:
 
 
 def _list_references(value: Any) -> Iterator[str]:
-    # Of any value: the schemas that it leads to are looked at even when this one is broken.
+    # Any value is taken: the schemas that a broken one leads to are looked at, too.
     waiting = [value]
     while waiting:
         each = waiting.pop()

@@ -86,7 +86,7 @@ class Meter(FormatChecker):
             raise Unchecked(error.but(pattern=shortened(pattern)).message) from None
 
     def compile_pattern(self, pattern: str) -> Pattern[str]:
-        """Compile a pattern of a schema; raises PatternInvalid when it is none."""
+        """Compile a pattern of a schema; raise `PatternInvalid` if it is not one."""
         if pattern not in self._compiled:
             self.count(_COMPILE_STEPS + len(pattern))
             self._compiled[pattern] = expression(pattern)

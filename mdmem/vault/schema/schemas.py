@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mdmem.vault.schema.guide import FieldGuide
 
 
-# What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
+# Fields for mdmem itself, allowed whatever the schema says; the last one only in JSON.
 _BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
 _INDEX = regex(r"/[0-9]+(?=[/:])")  # of an item, which others before it move
 
@@ -239,9 +239,9 @@ class Schemas:
         return findings
 
     def _select_value(self, document: Document, name: str) -> tuple[Any, list[Diagnostic]]:
-        """Select what is judged; also return what is wrong with the bookkeeping that is left out of it."""
+        """Select the value to judge, without the bookkeeping; also return what is wrong with that."""
         if not document.is_json and self._is_about_body(name):
-            # The blank lines around it belong to the layout of the file, not to the text of the memory.
+            # Blank lines around the body are layout of the file, not text of the memory.
             return document.body.strip("\r\n"), []
         value = document.tree.value if document.tree else {}
         if not isinstance(value, dict):

@@ -134,7 +134,7 @@ def load_metaschema() -> Validator:
     """Load the validator of schemas: the metaschema of 2020-12, and what `x-body` may be."""
     own: Schema = {"$dynamicAnchor": "meta", "$ref": DIALECT, "properties": {BODY: _BODY_SCHEMA}}
     registry = _register_schemas(_load_metaschemas(), [(_OWN_METASCHEMA, own)])
-    # Lint explains what is wrong with an address or a pattern.
+    # `lint` explains what is wrong with an address or a pattern.
     without_formats = _extend(_Validator, {"format": lambda *_: ()})
     validator: Validator = without_formats({"$ref": _OWN_METASCHEMA}, registry=registry)
     return validator
@@ -143,7 +143,7 @@ def load_metaschema() -> Validator:
 @cache
 def _load_metaschemas() -> Registry[Schema]:
     schemas = ((uri, _normalize_schema(SPECIFICATIONS.contents(uri), str)) for uri in _metaschemas())
-    # A `$dynamicRef` leads back to them, and what they refer to is relative to their own addresses.
+    # A `$dynamicRef` leads back to them, and their references are relative to their own addresses.
     return _register_schemas(Registry(), ((uri, Subschema(schema | {"$id": uri})) for uri, schema in schemas))
 
 
@@ -274,7 +274,7 @@ def _is_number(_: Any, value: Any) -> bool:
 def _check_multiple(_: Any, divisor: float, instance: Any, __: Schema) -> Errors:
     from fractions import Fraction  # noqa: PLC0415 - few schemas have it
 
-    # By the decimals as written: 0.3 is a multiple of 0.1, which it is not for binary floats.
+    # Decimals as they are written: 0.3 is a multiple of 0.1, though not as binary floats.
     if _is_number(_, instance):
         number, step = (
             Fraction(value if isinstance(value, int) else repr(value)) for value in (instance, divisor)

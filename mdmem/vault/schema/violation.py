@@ -105,7 +105,7 @@ def _choose_alternative(error: Error) -> list[Error]:
         len(group) == 1 and group[0].validator in _SIMPLE and not group[0].relative_path for group in fitting
     ):
         return [error]
-    # A `const` or `enum` that differs separates alternatives: `kind: a` is not a failed `kind: b`.
+    # A different `const` or `enum` means another alternative: `kind: a` is not a failed `kind: b`.
     meant = min(fitting, key=lambda group: (sum(e.validator in ("const", "enum") for e in group), len(group)))
     return [chosen for inner in meant for chosen in _choose_alternative(inner)]
 
@@ -169,7 +169,7 @@ def _describe_field(error: Error, name: str) -> str:
 
 def _suggest_field(path: KeyPath, schema: dict[str, Any]) -> str:
     names = list(schema.get("properties", ()))
-    # Comparing takes the product of the lengths of both, for each of the names.
+    # Comparing two names takes time by the product of their lengths.
     short = [name for name in names[:_MOST_NAMES] if len(name) <= _LONGEST_NAME]
     near = get_close_matches(str(path[-1])[:_LONGEST_NAME], short, n=1)
     if near:

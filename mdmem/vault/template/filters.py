@@ -22,7 +22,7 @@ _BLANK_START = regex(r"\A(?:[ \t]*\n)+")
 _ATX = regex(r" {0,3}(?P<marks>#{1,6})(?=[ \t]|$)", re.MULTILINE)
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})")
 _HTML_ENDS = (">", "-->", "?>", "]]>", "</pre>")  # CommonMark 0.31.2, section 4.6, kinds 1 to 5
-# Directives alone: C libraries take a width between `%` and the letter, and fill that many characters.
+# Plain directives only: C libraries take a width after `%`, and write that many characters.
 _DIRECTIVES = regex(r"(?:[^%]|%[-_0^#]?[A-Za-z%])*+", re.DOTALL)
 
 

@@ -118,7 +118,7 @@ def _find_guarded(tree: nodes.Template) -> set[str]:
 
 
 class _BlockOpener(NodeTransformer):
-    """Puts what a block holds in its place, since it sees what the template sets before it."""
+    """Replaces a block by its content, which sees the variables that the template set before."""
 
     def visit_Block(self, node: nodes.Block) -> nodes.Node:  # noqa: N802 - as Jinja names it
         self.generic_visit(node)

@@ -53,7 +53,7 @@ _FILTERS = """
     unique upper urlencode wordcount
 """
 ALLOWED_FILTERS = frozenset(_FILTERS.split())
-# What these make, or the time that they take, grows with the product of what they are given.
+# Their result, or their time, grows with the product of the sizes of their arguments.
 _PRODUCTS = frozenset(("indent", "join", "replace", "round", "tojson", "trim"))
 
 _DATE_PARTS = "year month day hour minute second date time isoformat weekday isoweekday isocalendar"
@@ -70,11 +70,11 @@ _ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
 def is_readable(owner: Any, attribute: str) -> bool:
     """Return whether a template may read this attribute, of those that Jinja's own sandbox lets it read."""
     listed = next((names for kind, names in _ATTRIBUTES if isinstance(owner, kind)), None)
-    # What remains is a namespace, whose attributes the template made itself.
+    # What remains is a namespace: the template itself made its attributes.
     return attribute in listed if listed is not None else not isinstance(owner, (*VALUES, type))
 
 
-# What Jinja has and templates have not, with what to write instead.
+# Parts of Jinja that templates do not have, with what to write instead.
 _NOT_OFFERED: dict[type[nodes.Node], str] = {
     nodes.Macro: "macros are not offered: write a loop, or include a template",
     nodes.CallBlock: "`call` is not offered: write a block, or include a template",
@@ -122,7 +122,7 @@ COMPILED = _Compiled()
 """What this process has compiled."""
 
 
-# Filters that are put into a template; none can write their names.
+# Filters that we insert; no template can write their names.
 WEIGHED, JOINED, COUNTED = "(weighed)", "(joined)", "(counted)"
 # Beyond 61 bits one can write any number of integers that have the same hash, and a set or a mapping of them
 # takes time by the square of their number.
@@ -154,7 +154,7 @@ class Metering(NodeTransformer):
 
     def _weigh_keys(self, node: nodes.Dict) -> nodes.Expr:
         for pair in node.items:
-            # A key is hashed, and a tuple's hash goes through all that is in it.
+            # A key is hashed, and hashing a tuple visits everything in it.
             pair.key = self._filter_node(WEIGHED, pair.key)
         return node
 
@@ -290,7 +290,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """`str.format` is not offered, as no method of a text is."""
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call `function`; what it is given and what it makes is paid for."""
+        """Call `function`, and pay for its arguments and its result."""
         self.pay(_CALL)
         named = {name: value for name, value in kwargs.items() if name not in _GIVEN_BY_JINJA}
         for argument in (*args, *named.values()):
@@ -298,7 +298,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return self._paid_if_plain(super().call(context, function, *args, **kwargs))
 
     def _paid_if_plain(self, value: Any) -> Any:
-        # Namespaces and blocks are handed around as they are; no operation goes into them.
+        # Namespaces and blocks are passed on as they are; no operation looks into them.
         return self.weighed(value) if isinstance(value, VALUES) else value
 
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class

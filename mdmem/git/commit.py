@@ -7,14 +7,12 @@ import stat
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from mdmem.errors import GitFailed, GitRefused
 from mdmem.git.consent import refuse
 from mdmem.git.program import Ended, run_as_user
-
-if TYPE_CHECKING:
-    from mdmem.git.repository import Repository
+from mdmem.git.repository import Repository
 
 PendingKind = Literal["added", "changed", "removed"]
 

@@ -10,14 +10,11 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from mdmem.document.text.regex import regex
 from mdmem.errors import GitRefused
 from mdmem.git.program import run_as_user
-
-if TYPE_CHECKING:
-    from mdmem.git.repository import Repository
+from mdmem.git.repository import Repository
 
 # The files by which git shows what it is in the middle of, and the command that ends it.
 _UNDER_WAY = {

@@ -28,7 +28,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.diagnostic import as_json
 from mdmem.document.document import digest
@@ -38,9 +38,7 @@ from mdmem.vault.files import BUSY_SECONDS, Place, Raced
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.paths import check_folder
 from mdmem.vault.store import Entry, FileChange, Step, entry_from
-
-if TYPE_CHECKING:
-    from mdmem.vault.trash import TrashFolder
+from mdmem.vault.trash import TrashFolder
 
 STAGING = ".mdmem/local/staging"
 ASIDE = ".mdmem/local/aside"  # what stood there, and was not written here

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
 
 from mdmem.document.document import digest
 from mdmem.document.text.diff import unified
@@ -19,9 +18,7 @@ from mdmem.vault import files, mark
 from mdmem.vault.files import BUSY_SECONDS, Content, Place, Raced, take
 from mdmem.vault.paths import above
 from mdmem.vault.store import FileChange, hashed, new_entry
-
-if TYPE_CHECKING:
-    from mdmem.vault.trash import TrashFolder
+from mdmem.vault.trash import TrashFolder
 
 _LOCK_SECONDS = 10.0
 _MOST_BYTES = 64 * 1024 * 1024

@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mdmem.errors import DatabaseFailed, EditRefused
+from mdmem.vault.connection import Connection
 from mdmem.vault.log import TORN_END, LogFile, join_blocks
-
-if TYPE_CHECKING:
-    from mdmem.vault.connection import Connection
 
 _CHUNK = 1 << 20  # bytes of a row
 _FETCHED = 16  # chunks that are in memory at once

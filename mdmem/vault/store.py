@@ -10,23 +10,19 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mdmem.document.document import SUFFIXES, digest
 from mdmem.document.moment import stamp
 from mdmem.document.text.tokens import in_line
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from mdmem.vault.config import Config
-    from mdmem.vault.files import Content
-    from mdmem.vault.log import Log
-    from mdmem.vault.paths import Namespace
-    from mdmem.vault.walk import Found
-
+from mdmem.vault.config import Config
+from mdmem.vault.files import Content
+from mdmem.vault.log import Log
+from mdmem.vault.paths import Namespace
+from mdmem.vault.walk import Found
 
 MOST_ATTACHED_BYTES = 64 * 1024 * 1024
 """What attachments that are moved together hold at most: all of it is in memory meanwhile."""

@@ -7,13 +7,11 @@ import os
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from mdmem.document.text.regex import regex
+from mdmem.document.tree import Key
 from mdmem.vault.builtin import builtin_folder
-
-if TYPE_CHECKING:
-    from mdmem.document.tree import Key
 
 Schema: TypeAlias = dict[str, Any] | bool
 

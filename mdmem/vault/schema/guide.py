@@ -7,11 +7,10 @@ that refer to each other end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-if TYPE_CHECKING:
-    from mdmem.vault.schema.catalog import Catalog
+from mdmem.vault.schema.catalog import Catalog
 
 _MOST_PARTS = 1_000
 _COMBINED = ("allOf", "anyOf", "oneOf")

@@ -283,7 +283,7 @@ class HitReader:
         )
 
     def matched_hit(self, match: Line, most: int, most_after: int) -> Hit:
-        """Make the hit for a line that ripgrep found, with at most so many lines before and after it."""
+        """Make the hit for a line that ripgrep found; `most` and `most_after` bound the lines around it."""
         line = match.number + match.piece
         if self._firsts and match.number <= len(self._firsts):
             line = self._firsts[match.number - 1] + match.piece

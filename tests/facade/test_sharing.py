@@ -255,7 +255,7 @@ def test_an_owner_is_told_that_frontmatter_cannot_be_read(world: World) -> None:
     world.put("---\naccess: {read: [bob]}\ntags: [a\n---\ntext\n")
     assert "did not find" in world.alice.access("notes/db.md").problem
     world.put("---\naccess: private\n---\ntext\n")
-    assert world.alice.access("notes/db.md").problem.startswith("its field `access` is no object")
+    assert world.alice.access("notes/db.md").problem.startswith("its field `access` is not an object")
     with pytest.raises(Usage, match="grants nothing"):
         world.alice.share("notes/db.md", "bob", "read")
     world.alice.unshare("notes/db.md")

@@ -34,8 +34,6 @@ says of itself. What the path says by itself comes behind that, and where both a
 ambiguous. Of several notes of a name, that one is meant which the tool takes.
 
 The other way round, `spell` says what a link has to say to mean a memory, in its own style.
-
-It is long because what a link means and how it says so are one table of rules, read from both sides.
 """
 
 from __future__ import annotations
@@ -233,7 +231,8 @@ def resolve(
     places = [*_list_places(names, site, target, source, is_reference=is_reference)]
     look = _find_page_at if SITE in site.traits else partial(_find_at, is_folder=is_folder)
     hits = [hit for each in dict.fromkeys(places) if (hit := look(names, each)).path is not None]
-    hits += [found] if found.path is not None else []
+    if found.path is not None:
+        hits.append(found)
     pages = [hit for hit in hits if hit.rule == "path"]
     if SITE in site.traits and not target.endswith(MARKDOWN_SUFFIXES):
         said = _find_by_address(names, site, target, source, places, is_served=bool(pages))
@@ -334,14 +333,17 @@ def _post_of(path: str) -> str:
 
 
 def _find_page_at(names: Names, place: str) -> Resolution:
-    bares = [place, *(join(place, name) for name in INDEX_NAMES)][not place :]
+    bares = [join(place, name) for name in INDEX_NAMES]
+    if place:
+        bares.insert(0, place)
     ways = [
         place,
         *(bare + suffix for bare in bares for suffix in MARKDOWN_SUFFIXES),
         join(place, "README.md"),
     ]
     known = {path for key in {*map(key_of, bares[: 1 if place else 2])} for path in names.named("stem", key)}
-    known |= {ways[-1]} if names.exists(ways[-1]) else set()
+    if names.exists(ways[-1]):
+        known.add(ways[-1])
     for as_is in (str, str.casefold):
         found = {as_is(path): path for path in known}
         page = next((found[as_is(way)] for way in ways if as_is(way) in found), None)

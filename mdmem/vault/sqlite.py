@@ -22,8 +22,8 @@ class Schema(NamedTuple):
         version: of the schema; a file of a later one is left as it is.
         pragmas: settings of a connection.
         busy_seconds: how long to wait for another process.
-        is_derived: whether the file can be made again at any time: then a statement that does not fit it, as
-            when a table is missing, is damage, too.
+        is_derived: whether the file can be made again at any time: then tables without a version, and a
+            statement that does not fit the file, are damage, too.
         form: settings of a new file, which stay with it.
     """
 
@@ -64,7 +64,8 @@ def _set_up(connection: sqlite3.Connection, path: str, schema: Schema) -> None:
     if version > schema.version:
         reason = f"a later version of mdmem has written it ({version}, not {schema.version})"
         raise StorageFailed(path=path, action=schema.action, reason=reason)
-    if version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    is_foreign = schema.is_derived and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if version or is_foreign:
         raise IndexDamaged(path=path, reason=f"its version is {version}, not {schema.version}")
     for pragma in schema.form:
         connection.execute(f"PRAGMA {pragma}")

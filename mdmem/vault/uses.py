@@ -8,19 +8,22 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from mdmem.errors import StorageFailed
+from mdmem.errors import IndexDamaged, StorageFailed
+from mdmem.vault.sqlite import Schema, connected
 
 if TYPE_CHECKING:
     from mdmem.vault.connection import Connections
 
 _NAME = "uses.sqlite"
 _BUSY_SECONDS = 10.0
-_SCHEMA = """
+_SCRIPT = """
 CREATE TABLE IF NOT EXISTS uses (
     namespace TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL, last INTEGER NOT NULL,
     PRIMARY KEY (namespace, path)
-) WITHOUT ROWID
+) WITHOUT ROWID;
 """
+# A count that is lost with the power is no loss.
+_SCHEMA = Schema("count uses", _SCRIPT, 1, ("synchronous = OFF",), _BUSY_SECONDS)
 _ADD = """
 INSERT INTO uses VALUES (?, ?, 1, ?) ON CONFLICT (namespace, path)
 DO UPDATE SET count = count + 1, last = max(last, excluded.last)
@@ -86,12 +89,12 @@ class FolderUses:
         """Open the table, and keep what is done in one transaction."""
         file = os.path.join(self._find_folder(), _NAME)
         try:
-            with contextlib.closing(sqlite3.connect(file, timeout=_BUSY_SECONDS)) as database, database:
-                database.execute("PRAGMA synchronous = OFF")  # a count that is lost with the power is no loss
-                database.execute(_SCHEMA)
+            with connected(file, _SCHEMA) as database:
+                database.execute("BEGIN")
                 yield database
-        except sqlite3.Error as error:
-            raise StorageFailed(path=file, action="count uses", reason=str(error)) from None
+                database.execute("COMMIT")
+        except IndexDamaged as error:
+            raise StorageFailed(path=file, action=_SCHEMA.action, reason=error.reason) from None
 
 
 class PostgresUses:

@@ -32,12 +32,14 @@ def test_a_new_file_has_the_schema_and_an_old_one_stays(path: str) -> None:
             connection.execute("INSERT INTO things VALUES ('a')")
 
 
-def test_an_earlier_version_and_a_foreign_file_are_damage(path: str) -> None:
-    for version in (2, 0, -1):
+def test_an_earlier_version_is_damage_and_so_are_tables_without_one_in_what_can_be_made_again(
+    path: str,
+) -> None:
+    for version, is_derived in ((2, False), (-1, False), (0, True)):
         Path(path).unlink(missing_ok=True)
         set_version(path, version)
         with pytest.raises(IndexDamaged, match=f"its version is {version}, not 3"):
-            open_connection(path, SCHEMA)
+            open_connection(path, SCHEMA._replace(is_derived=is_derived))
 
 
 def test_a_later_version_is_refused_and_stays_as_it_is(path: str) -> None:

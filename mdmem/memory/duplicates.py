@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cache, cached_property
@@ -196,19 +196,15 @@ class ComparedMemories:
                 if len(words) == _MOST_WORDS:
                     self.left_out[path] = f"all behind its first {_MOST_WORDS:,} words"
                 first = firsts.setdefault(hash(tuple(words)), number) if len(runs) >= least else None
-                paths += [path] if first is not None else []
+                if first is not None:
+                    paths.append(path)
                 if first == number:
                     _hold(holders, runs, number)
                 elif first is not None:
                     pairs.append((1.0, first, number))
-        held, shared = Counter[int](), Counter[tuple[int, int]]()
-        for known in holders.values():
-            if isinstance(known, tuple):
-                held.update(known)
-                shared.update(combinations(known, 2))
-        for (one, other), count in shared.items():
-            share = count / (held[one] + held[other] - count)
-            pairs += [(share, one, other)] if count >= least and share >= most else []
+        for share, count, one, other in _find_shares(holders):
+            if count >= least and share >= most:
+                pairs.append((share, one, other))
         found = [(share, paths[one], paths[other]) for share, one, other in pairs]
         own = (pair for pair in found if namespace_of(pair[1]) == namespace_of(pair[2]))
         return sorted(own, key=lambda pair: (-pair[0], *pair[1:]))
@@ -221,6 +217,19 @@ class ComparedMemories:
         texts = [_JOINED.sub("", " ".join(run)) for run in runs[:: len(runs) // _MOST_SAMPLED + 1]]
         counts = self.view.text(lambda text: [text.count_holders(each) for each in texts])
         return sum(count <= _FEW for count in counts) >= _SHARE * len(counts)
+
+
+def _find_shares(
+    holders: Mapping[int, int | tuple[int, ...]],
+) -> Iterator[tuple[float, int, int, int]]:
+    """Yield for two memories the share of their runs that both hold, how many these are, and the two."""
+    held, shared = Counter[int](), Counter[tuple[int, int]]()
+    for known in holders.values():
+        if isinstance(known, tuple):
+            held.update(known)
+            shared.update(combinations(known, 2))
+    for (one, other), count in shared.items():
+        yield count / (held[one] + held[other] - count), count, one, other
 
 
 def _hold(holders: dict[int, int | tuple[int, ...]], runs: set[int], number: int) -> None:

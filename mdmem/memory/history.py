@@ -286,7 +286,8 @@ def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
         begun = next((each for each in moves if move.path and each.move_to == move.path), move)
         moves = [each for each in moves if each != begun]
         changed = move._replace(path=begun.path, content=begun.content)
-        moves += [changed] if begun.path != move.move_to else []
+        if begun.path != move.move_to:
+            moves.append(changed)
     changes = (
         replace(first, content=lasts[path].content, delete=lasts[path].delete)
         for path, first in firsts.items()

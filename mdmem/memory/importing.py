@@ -78,8 +78,10 @@ def _make_plan(vault: Vault, view: Callable[[], View], form: str, folder: str, b
         except PathRefused as error:
             left[error.reason].append(show_name(error.path))
         else:
-            taken |= {path: change} if change else {}
-            same += change is None
+            if change:
+                taken[path] = change
+            else:
+                same += 1
     changes = tuple(each for each in taken.values() if isinstance(each, Change))
     attachments = tuple(each for each in taken.values() if isinstance(each, AttachmentChange))
     left_out = {why: tuple(sorted(paths)) for why, paths in sorted(left.items())}

@@ -229,5 +229,6 @@ def _format_rule(rule: Rule, for_file: StrPath | None) -> str:
 def _join_blocks(blocks: dict[str, str], kept: Sequence[str], unreadable: Sequence[str]) -> str:
     left_out = [path for path in blocks if path not in kept]
     notes = [f"[{len(left_out)} of {len(blocks)} rules left out: {', '.join(left_out)}]"] if left_out else []
-    notes += [f"[cannot be read: {', '.join(unreadable)}; see `mdmem check`]"] if unreadable else []
+    if unreadable:
+        notes.append(f"[cannot be read: {', '.join(unreadable)}; see `mdmem check`]")
     return "\n\n".join([*(blocks[path] for path in kept), *notes])

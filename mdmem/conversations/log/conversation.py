@@ -406,7 +406,8 @@ class Conversation:
             if summary.seq not in opened:
                 opened.add(summary.seq)
                 yield summary
-                waiting += filter(None, map(self.summary, summary.of)) if is_open(summary) else ()
+                if is_open(summary):
+                    waiting += filter(None, map(self.summary, summary.of))
 
     def write_vacuumed(self, at: str, **changed: Any) -> Iterator[bytes]:
         """Return the lines of the log without what is no longer in the history; every number stays."""

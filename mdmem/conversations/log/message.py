@@ -304,7 +304,8 @@ class Pairs:
                     self._answered.add(call)
                     self.joined.append((self._calls[call][0], self._count))
                 elif half.kind == "answer":
-                    self.answering |= {self._count} if half.is_needed else set()
+                    if half.is_needed:
+                        self.answering.add(self._count)
                 else:
                     for each in half.ids:
                         self._waiting.setdefault(each, []).append(len(self._calls))

@@ -365,12 +365,14 @@ def _strip_base64(value: Any, field: str, media: list[Any], *, is_part: bool) ->
         media += [] if _ENCRYPTED.search(field) else [value]
         return gap(len(value))
     if isinstance(value, list):
-        media += value if field in _ATTACHED else []
+        if field in _ATTACHED:
+            media += value
         inside = [] if field in _ATTACHED else media
         return [_strip_base64(each, field, inside, is_part=is_part) for each in value]
     if isinstance(value, _OBJECT):
         is_media = is_part and _is_media(value, field)
-        media += [value] if is_media else []
+        if is_media:
+            media.append(value)
         inside = [] if is_media or (is_part and is_reasoning(value, field)) else media
         return {
             name: _strip_base64(each, name, inside, is_part=is_part and name not in _DATA)
@@ -451,6 +453,8 @@ class _Shortening:
         for each in value:
             is_half = any(part.half and part.half.waits for part in _find_parts(each, field))
             is_gone = is_reasoning(each) or _is_media(each, field) or others >= self._items
-            others += not is_half and not is_gone
-            kept += [each] if is_half or not is_gone else []
+            if not is_half and not is_gone:
+                others += 1
+            if is_half or not is_gone:
+                kept.append(each)
         return kept

@@ -325,7 +325,8 @@ class Capture(KindVerbs[R]):
             texts = [messages[at].spoken for at in places]
             known = [found[at] for at in places]
             added = quotation.added_by(done.generator, texts, known, self._read_cues()[0])
-            done.problems += [added.problem] if added.problem else []
+            if added.problem:
+                done.problems.append(added.problem)
             for at, candidates in zip(places, added.candidates, strict=True):
                 found[at] = candidates
         return found

@@ -200,7 +200,8 @@ def draft_changes(
                 (accepted if is_same else drafts).append(draft)
             changed |= touched
             kept |= by
-    problems += [f"{waiting:,} more: accept or reject these, and consolidate again"] if waiting else []
+    if waiting:
+        problems.append(f"{waiting:,} more: accept or reject these, and consolidate again")
     return ConsolidationDrafts(accepted, drafts, (*memories.reasons, *problems))
 
 

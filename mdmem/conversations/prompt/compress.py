@@ -81,7 +81,8 @@ def compress(
         if shorter:
             made.append(shorter)
             allowed -= shorter.tokens
-            whole += shorter is unit[0]
+            if shorter is unit[0]:
+                whole += 1
         else:
             left_out += len(unit)
     made += last

@@ -173,7 +173,8 @@ def compact(
         if said.problem:
             problems.append(said.problem)
             generator = None  # one that hangs would hang again
-        made += [summary] if summary else []
+        if summary:
+            made.append(summary)
         discarded, in_a_row = (discarded, 0) if summary else (discarded + 1, in_a_row + 1)
     with logs.reading(key) as conversation:
         return replace(
@@ -420,7 +421,8 @@ def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int
         if part.tokens > left:
             # Only the very first one: what is behind one that is cut would follow on nothing.
             shown = part.abridged(left) if isinstance(part, Message) and left == budget else None
-            cut += [part.seq] if shown else []
+            if shown:
+                cut.append(part.seq)
         if isinstance(shown, Message):
             messages.append(shown)
         elif shown:

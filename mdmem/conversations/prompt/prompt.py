@@ -205,8 +205,10 @@ def xml(summary: RunSummary) -> str:
     kind = "condensed" if summary.of else "leaf"
     named: dict[str, Any] = {"id": summary.seq, "kind": kind, "depth": summary.depth}
     named["descendant_count"] = summary.messages
-    named |= {"earliest_at": summary.earliest} if summary.earliest else {}
-    named |= {"latest_at": summary.latest} if summary.latest else {}
+    if summary.earliest:
+        named["earliest_at"] = summary.earliest
+    if summary.latest:
+        named["latest_at"] = summary.latest
     attributes = " ".join(f'{name}="{_escape_attribute(str(value))}"' for name, value in named.items())
     lines = [f"<summary {attributes}>", f"<content>\n{_escape_attribute(summary.text)}\n</content>"]
     if summary.of:
@@ -228,7 +230,8 @@ def read_newest(conversation: Conversation, budget: int) -> tuple[list[Message],
         asked = asked or (message if is_asked(message) else None)
         if read <= budget or (+waiting and further < _LOOK_BACK):
             newest.append(message)
-            further += read > budget
+            if read > budget:
+                further += 1
             read += message.tokens
             _count_waiting(message, waiting)
         elif asked:

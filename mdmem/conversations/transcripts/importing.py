@@ -100,8 +100,7 @@ def import_transcripts(
             imported.append(
                 ImportedSession(key=transcript.key, path=path, messages=added, format=transcript.format)
             )
-        left_out += [f"{transcript.path}: {reason}" for reason in importer.reasons]
-        left_out += [f"{transcript.path}: {importer.more:,} more"] if importer.more else []
+        left_out += importer.list_left_out()
     if of_agents:
         count = f" ({len(of_agents):,} files)" if len(of_agents) > 1 else ""
         left_out.append(f"{os.path.commonpath(of_agents)}: {_OF_AGENT}{count}")
@@ -156,6 +155,11 @@ class _Importer:
         else:
             self.more += 1
 
+    def list_left_out(self) -> list[str]:
+        """List why parts were left out, each with the path of the transcript."""
+        more = [f"{self.more:,} more"] if self.more else []
+        return [f"{self._transcript.path}: {reason}" for reason in (*self.reasons, *more)]
+
     def add_new(self) -> None:
         """Add what is new, unless the session is ignored or has messages that are newer."""
         key = self._transcript.key
@@ -185,7 +189,8 @@ class _Importer:
             if is_back:
                 self._take_back(entry, position)
             message = self._clean_entry(entry)
-            messages += [message] if message is not None else []
+            if message is not None:
+                messages.append(message)
             last, size = entry, size + len(entry.text)
         summary = self._transcript.summary
         is_new = summary and position.summary != _hash_text(summary)

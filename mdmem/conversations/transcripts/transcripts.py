@@ -374,7 +374,8 @@ def _merge_lines(entries: Iterator[TranscriptEntry]) -> dict[str, Any]:
             elif not each.keys() & {"type", "parts", "$rewindTo"}:
                 meta |= each
             else:
-                places |= {own: len(messages)} if isinstance(own, str) else {}
+                if isinstance(own, str):
+                    places[own] = len(messages)
                 messages.append(each)
     return {**meta, "messages": messages}
 

@@ -159,7 +159,8 @@ def _make_note(graph: _Graph, name: str, limits: Limits) -> Document:
         if r.source == name
     ]
     for heading, items in (("Observations", observations), ("Relations", relations)):
-        lines += ["", f"## {heading}", "", *items] if items else []
+        if items:
+            lines += ["", f"## {heading}", "", *items]
     return made(path, fields, "\n".join(lines), limits)
 
 

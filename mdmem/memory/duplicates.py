@@ -67,6 +67,19 @@ _JOINED = regex(rf"(?<=[{_CJK}]) (?=[{_CJK}])")
 _RUN = 3  # words in a row
 
 
+class AlikePair(NamedTuple):
+    """Two memories by their paths, and the share of their runs of words that both hold."""
+
+    share: float
+    path: str
+    other: str
+
+    @property
+    def paths(self) -> tuple[str, str]:
+        """Both paths."""
+        return self.path, self.other
+
+
 class DuplicatePair(NamedTuple):
     """Two memories that say the same.
 
@@ -83,6 +96,11 @@ class DuplicatePair(NamedTuple):
     is_same: bool
     alone: tuple[str, ...]
     other_alone: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, str]:
+        """Both paths, the older memory first."""
+        return self.path, self.other
 
 
 def read_words(text: str) -> list[str]:
@@ -150,15 +168,15 @@ class ComparedMemories:
         """The pairs that say the same, the most alike first."""
         alike = self.find_alike(self.paths)
         if self.near:
-            alike = [pair for pair in alike if self.near in pair[1:] and self._is_rare(*pair[1:])]
+            alike = [pair for pair in alike if self.near in pair.paths and self._is_rare(*pair.paths)]
         if (more := len(alike) - _MOST_PAIRS) > 0:
             self.left_out[""] = f"{more:,} further pairs: make one of some of these first"
-        read = ((share, self.read(*paths)) for share, *paths in alike[:_MOST_PAIRS])
+        read = ((pair.share, self.read(*pair.paths)) for pair in alike[:_MOST_PAIRS])
         compared = (compare(found[0], found[1], share) for share, found in read if found)
         hold_versions = cache(self._hold_versions)
 
         def is_version(pair: DuplicatePair) -> bool:
-            (folder, name), (other, beside) = map(posixpath.split, pair[:2])
+            (folder, name), (other, beside) = map(posixpath.split, pair.paths)
             return name == beside and hold_versions(folder, other)
 
         return tuple(pair for pair in filter(None, compared) if pair.is_same or not is_version(pair))
@@ -182,10 +200,10 @@ class ComparedMemories:
 
     def find_alike(
         self, given: Sequence[str], size: int = _RUN, least: int = _LEAST, most: float = _SHARE
-    ) -> list[tuple[float, str, str]]:
+    ) -> list[AlikePair]:
         """Find the pairs that share runs of `size` words which few memories hold, the most alike first.
 
-        Each is a share and two paths. Of memories with the same words, the first stands for all.
+        Of memories with the same words, the first stands for all.
         """
         paths, pairs = list[str](), list[tuple[float, int, int]]()
         holders, firsts = dict[int, int | tuple[int, ...]](), dict[int, int]()
@@ -205,9 +223,9 @@ class ComparedMemories:
         for share, count, one, other in _find_shares(holders):
             if count >= least and share >= most:
                 pairs.append((share, one, other))
-        found = [(share, paths[one], paths[other]) for share, one, other in pairs]
-        own = (pair for pair in found if namespace_of(pair[1]) == namespace_of(pair[2]))
-        return sorted(own, key=lambda pair: (-pair[0], *pair[1:]))
+        found = [AlikePair(share, paths[one], paths[other]) for share, one, other in pairs]
+        own = (pair for pair in found if namespace_of(pair.path) == namespace_of(pair.other))
+        return sorted(own, key=lambda pair: (-pair.share, *pair.paths))
 
     def _is_rare(self, *paths: str) -> bool:
         """Return whether few memories of all hold what two have in common, by a sample of its runs."""

@@ -64,7 +64,7 @@ class RedundancyStrategy:
 
     def groups(self, memories: ComparedMemories) -> Iterator[MemoryGroup]:
         """Yield the pairs that say the same."""
-        return (MemoryGroup(pair[:2], pair) for pair in memories.pairs)
+        return (MemoryGroup(pair.paths, pair) for pair in memories.pairs)
 
     def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
         """Supersede a memory if another holds all its blocks; merge two if the newer lacks few."""
@@ -94,9 +94,9 @@ class ConflictStrategy:
 
     def groups(self, memories: ComparedMemories) -> Iterator[MemoryGroup]:
         """Yield the pairs that share words which few memories hold, and do not say the same anyway."""
-        known = {frozenset(pair[:2]) for pair in memories.pairs}
+        known = {frozenset(pair.paths) for pair in memories.pairs}
         alike = memories.find_alike(memories.paths, size=1, least=1, most=0.0)
-        return (MemoryGroup(pair[1:]) for pair in alike if frozenset(pair[1:]) not in known)
+        return (MemoryGroup(pair.paths) for pair in alike if frozenset(pair.paths) not in known)
 
     def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
         """Supersede the older memory by the newer, where that says the same or otherwise."""

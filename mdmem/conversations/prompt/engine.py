@@ -207,8 +207,8 @@ def _count_context(conversation: Conversation, most: int | None) -> int:
 def _group_summaries(conversation: Conversation) -> list[list[RunSummary]]:
     groups: list[list[RunSummary]] = []
     for summary in conversation.state.context:
-        between = (groups[-1][-1].last + 1, summary.first - 1) if groups else (0, 0)
-        if not groups or (between[0] <= between[1] and next(conversation.messages(*between), None)):
+        first, last = (groups[-1][-1].last + 1, summary.first - 1) if groups else (0, 0)
+        if not groups or (first <= last and next(conversation.messages(first, last), None)):
             groups.append([])
         groups[-1].append(summary)
     return groups

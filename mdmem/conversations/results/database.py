@@ -215,9 +215,9 @@ def sweep(connection: sqlite3.Connection, namespace: str, settings: ResultSettin
     over: list[tuple[int, int]] = []
     if total > settings.max_bytes:
         query = "SELECT id, size FROM outputs WHERE NOT (namespace = ? AND hash = ?) ORDER BY used, id"
-        for row in connection.execute(query, (namespace, keep)):
-            over.append(row)
-            total -= row[1]
+        for number, size in connection.execute(query, (namespace, keep)):
+            over.append((number, size))
+            total -= size
             if total <= settings.max_bytes:
                 break
     _remove_outputs(connection, over)

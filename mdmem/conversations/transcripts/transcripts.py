@@ -380,47 +380,60 @@ def _merge_lines(entries: Iterator[TranscriptEntry]) -> dict[str, Any]:
     return {**meta, "messages": messages}
 
 
+class _ThreadPlace(NamedTuple):
+    """The place of a line of Claude Code: the line that it follows, who speaks, the response; and a hash."""
+
+    parent: str
+    turn: str
+    response: Any
+    content: int
+
+    def is_other_answer(self, place: _ThreadPlace) -> bool:
+        """Return whether both follow the same line in the same role, and belong to two responses."""
+        is_beside = self.parent == place.parent and self.turn == place.turn
+        return is_beside and self.response != place.response
+
+
 def _mark_claude(path: str, lines: _Lines, start: int, number: int) -> Iterator[TranscriptEntry]:
     """Give each message of Claude Code once, and mark what its lines take back.
 
     A prompt behind a line that others follow already takes these back, and another answer the first one;
     parts of one response, and what runs beside it, follow the same line.
     """
-    thread, last, looked = dict[str, tuple[Any, ...]](), "", 0
+    thread, last, looked = dict[str, _ThreadPlace](), "", 0
     for entry in _settle_queued(lines, start, number):
         value, takes_back = _dict_of(entry.value), tuple[str, ...]()
         if not isinstance(own := value.get("uuid"), str) or value.get("isSidechain"):
             yield entry
             continue
-        place = parent, turn, response, _ = _place_of(entry)
+        place = _place_of(entry)
+        parent, turn = place.parent, place.turn
         is_aside = turn and parent != last and (parent or (turn == "user" and "parentUuid" in value))
         if is_aside and parent not in thread and looked < _MOST_LOOKED_BACK:
             looked += 1
             thread = {**dict(_read_behind(path, lines, parent, start)), **thread}
-        if thread.get(own, ())[3:] == place[3:]:  # the same line again
+        if own in thread and thread[own].content == place.content:  # the same line again
             yield entry._replace(message=None)
             continue
         if is_aside:
             # The first prompt has no parent, and nor has what takes its place.
-            is_there = parent in thread if parent else any(each[0] in thread for each in thread.values())
+            is_there = parent in thread if parent else any(each.parent in thread for each in thread.values())
             behind = list(takewhile(parent.__ne__, reversed(thread))) if is_there else []
-            turns = [at for at, each in enumerate(behind) if thread[each][1]]
+            turns = [at for at, each in enumerate(behind) if thread[each].turn]
             if turn == "assistant":
-                beside = [at for at in turns if thread[behind[at]][:2] == place[:2]]
-                turns = [at for at in beside if thread[behind[at]][2] != response]
+                turns = [at for at in turns if thread[behind[at]].is_other_answer(place)]
             takes_back = tuple(behind[: turns[-1] + 1]) if turns else ()
         thread[own], last = place, own
         yield entry._replace(takes_back=takes_back)
 
 
-def _place_of(entry: TranscriptEntry) -> tuple[str, str, Any, int]:
-    """Return the parent, turn and response of a line of Claude Code, and a hash of the line."""
+def _place_of(entry: TranscriptEntry) -> _ThreadPlace:
     value = _dict_of(entry.value)
     said = _dict_of(value.get("message"))
-    return _text_of(value.get("parentUuid")), _turn_of(entry), said.get("id"), hash(repr(said))
+    return _ThreadPlace(_text_of(value.get("parentUuid")), _turn_of(entry), said.get("id"), hash(repr(said)))
 
 
-def _read_behind(path: str, lines: _Lines, parent: str, end: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _read_behind(path: str, lines: _Lines, parent: str, end: int) -> Iterator[tuple[str, _ThreadPlace]]:
     with open_file(path) as file:
         data = file.read(end)
     at = data.find(parent.encode("utf-8", "surrogatepass"))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lsprotocol import types
 
 from mdmem.editor.editing import Editing
-from mdmem.editor.lsp.positions import TextLines, TextPositions
+from mdmem.editor.lsp.positions import TextPositions
 from mdmem.editor.lsp.vaults import ServedVault, Vaults, file_of, uri_of
 from mdmem.editor.places import Spot
+
+if TYPE_CHECKING:  # a protocol that stands there alone
+    from mdmem.editor.lsp.positions import TextLines
 
 
 class OpenDocument(NamedTuple):

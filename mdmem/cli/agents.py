@@ -12,11 +12,10 @@ import click
 
 import mdmem
 from mdmem.cli import options, render
-from mdmem.cli.main import command, group
+from mdmem.cli.main import Target, command, group
 
 if TYPE_CHECKING:
     from mdmem import Setup
-    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.review.merge_setup import MergeSetup
     from mdmem.serve.adapters.memory_tool import Tool
@@ -94,10 +93,10 @@ def _has_program() -> bool:
 @options.setup_options
 @click.pass_obj
 def uninstall_command(target: Target, host: str, *, project: bool) -> int:
-    """Take out of the settings of an agent's host what `install` put in.
+    """Remove from the settings of an agent's host what `install` wrote.
 
     It shows the diff and asks. A file is restored to the byte; where it has changed since, only the entries
-    themselves are taken out. Of a file that is not plain JSON, it says what to take out by hand, and the exit
+    themselves are removed. For a file that is not plain JSON, it says what to remove by hand, and the exit
     code is 1.
     """
     from mdmem.errors import VaultNotFound
@@ -285,7 +284,7 @@ _MOST_NAMED = 3
 def project_sync(memory: Memory, tools: tuple[str, ...], check: bool) -> int:
     """Write the project memory and the rules into the files of coding tools, inside marked blocks.
 
-    With --host, which can be repeated, only into those of that one.
+    With --host, which can be repeated, it writes only the files of these tools.
 
     `undo` takes back changes of memories alone: to put other files back, use git, or delete their blocks.
     """

@@ -12,13 +12,12 @@ import click
 
 import mdmem
 from mdmem.cli import options, render
-from mdmem.cli.main import command
+from mdmem.cli.main import Target, command
 from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound, Usage, plural
 from mdmem.facade.paths import NEW, PAST_ANY, PAST_WRITE_ANY, WRITE, WRITE_ANY, WRITE_FOLDER
 
 if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan
-    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
 
 
@@ -341,8 +340,8 @@ def replace_command(
 def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> int:
     """List the changes made through mdmem, newest first.
 
-    Each has the hashes that restore takes. With PATH, those to one of these memories, or below one of these
-    folders; the exit code is 1 when there are none.
+    Each has the hashes that restore takes. With PATHs, it lists only changes to these memories and below
+    these folders; the exit code is 1 when there are none.
     """
     entries = memory.history(path)
     older = len(entries) - limit
@@ -373,7 +372,7 @@ def _format_change(file: Any) -> str:
 def restore_command(**given: Any) -> options.Verb:
     """Bring back what memories held before their last change, or an older content of one.
 
-    Of a folder, all that another program deleted below it.
+    Of a folder, it brings back all that another program deleted below it.
     """
     return lambda m: m.restore(**given)
 
@@ -405,7 +404,7 @@ def redo_command(limit: int) -> options.Verb:
 
 
 def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied | EditPlan:
-    """Print which changes were taken back or put back, and that there were no more, or nothing left of them.
+    """Print which changes were taken back or put back, and why there are fewer than were asked for.
 
     Args:
         command: that takes back or puts back one more; empty for a change that is named.
@@ -431,10 +430,10 @@ def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied |
 @options.path_argument(role=WRITE)
 @click.argument("user")
 @click.argument("level", metavar="read|write|full")
-@click.option("--until", metavar="WHEN", help="End all grants of the memory then: a day or a time.")
+@click.option("--until", metavar="WHEN", help="End all grants of the memory at this day or time.")
 @options.change_command
 def share_command(**given: Any) -> options.Verb:
-    """Let USER, or everyone, use a memory, as its field `access` then says; see `mdmem show --from`."""
+    """Let USER, or everyone, use a memory; its field `access` says so, and `mdmem show --from` finds it."""
     return lambda m: m.share(**given)
 
 
@@ -443,5 +442,5 @@ def share_command(**given: Any) -> options.Verb:
 @click.argument("user", required=False)
 @options.change_command
 def unshare_command(**given: Any) -> options.Verb:
-    """Take back what USER may do with a memory; without USER, what all others may."""
+    """Take back the access of USER to a memory; without USER, that of all others."""
     return lambda m: m.unshare(**given)

@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -20,8 +21,6 @@ from mdmem.cli.render import drop_relative_path
 from mdmem.errors import MdmemError, ProgramFailed, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mdmem import Applied, Memory
 
 _TAKES_LINE = re.compile(r"(?:^|/)(?:n?vim?|nano|emacs(?:client)?|micro|kak|joe)(?: |$)")

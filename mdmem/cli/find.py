@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from mdmem import as_json
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
-from mdmem.cli.main import command
+from mdmem.cli.main import Target, command
 from mdmem.errors import MdmemError, plural, show_name
 from mdmem.facade.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message
 
@@ -18,7 +18,6 @@ _NAMED = 5  # of the files that are skipped
 
 if TYPE_CHECKING:
     from mdmem import Memory
-    from mdmem.cli.main import Target
 
 
 @command("show", epilog="Example: mdmem show notes/db.md --section Decision")
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--section", "heading", metavar="HEADING", help="Print only the section under this heading.")
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
 @click.option("--only-hash", is_flag=True, help="Print only the hash.")
-@click.option("--as-of", metavar="WHEN", help="Answer as of then: a day or a time.")
+@click.option("--as-of", metavar="WHEN", help="Answer as of this day or time.")
 @options.json_option
 @click.pass_obj
 def show_command(target: Target, /, path: tuple[str, ...], owner: str | None, **asked: Any) -> int:
@@ -134,15 +133,14 @@ def check_command(
 ) -> int:
     """Report what is wrong with memories.
 
-    Each finding is a line `path:line:column: code message`. That is their form, their schema, secrets, links
-    that lead nowhere or to several memories, their sources, ids that several have, and cited code that is not
-    what it was; without PATHS also the vault's own schemas and templates, and files that a mount hides.
-    Errors come first; a terminal gets 20 of a code, and how many more and how many notes there are. A note is
-    nothing wrong: what mdmem cannot read of another tool's file, or a page that nobody has written yet.
-    Standard error says what to do about them. The exit code is 1 when one of them is an error, not a warning
-    or a note.
-    What is no memory and no folder of the vault (git names such files, and deleted ones) is skipped, with a
-    note. With github and sarif, paths begin at the root of the repository.
+    Each finding is a line `path:line:column: code message`. It may be about the form of a memory, its schema,
+    secrets, links that lead nowhere or to several memories, sources, ids that several memories have, and
+    cited code that has changed; without PATHS also about the vault's own schemas and templates, and files
+    that a mount hides. Errors come first. A terminal gets 20 findings of a code, and the number of the
+    others. A note is nothing wrong: mdmem cannot read something in another tool's file, or nobody has written
+    a page yet. Standard error says what to do, and `mdmem help CODE` explains a code. The exit code is 1 when
+    a finding is an error. A PATH that is no memory and no folder of the vault is skipped with a note: git
+    names such files, and deleted ones. With github and sarif, paths begin at the root of the repository.
     """
     memories = [path for path in paths if path is not None]
     given = click.get_current_context().params["paths"]
@@ -194,8 +192,8 @@ def doctor_command(memory: Memory, fix: bool, strict: bool, host: str) -> int:
 def context_command(memory: Memory, words: tuple[str, ...], **given: Any) -> None:
     """Print what an agent should know, as one Markdown text.
 
-    Rules, project memory, preferences, pinned notes, the working memory of a thread, and passages that fit
-    QUERY. What did not fit is listed at the end of the text, with its cost.
+    It holds rules, project memory, preferences, pinned notes, the working memory of a thread, and passages
+    that fit QUERY. What is too much for the budget is listed at the end, with its tokens.
     """
     render.print_found(memory.context(" ".join(words), **given), _print_context)
 

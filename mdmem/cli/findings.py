@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
 from mdmem.cli import render
-from mdmem.diagnostic import Severity
+from mdmem.diagnostic import Diagnostic, Severity
 from mdmem.errors import plural, show_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from mdmem.diagnostic import Diagnostic
 
 strict_option = click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
 _SHOWN = 20  # findings of one code, on a terminal

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from itertools import chain, groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli import options, render
-from mdmem.cli.main import group
+from mdmem.cli.main import Target, group
 from mdmem.errors import MemoryNotFound, NamedNotFound, plural
 from mdmem.facade.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.review.blame import SaidFact
     from mdmem.review.commits import Committed
@@ -116,9 +114,9 @@ def _name_author(said: MemoryCommit | SaidFact, mark: str = "") -> str:
 def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exit_code: bool) -> int:
     """Show what differs in memories, by fact and field: what was added, removed, moved or reworded.
 
-    REVISIONS is A..B for two commits, A...B for what B has since both went apart, or A for a commit and the
-    files as they are now. Without it, the last commit is compared with the files. PATHs are memories and
-    folders. A `?` marks a guess: the two texts are similar.
+    REVISIONS is A..B for two commits, A...B for what B has changed since their common ancestor, or A for a
+    commit and the files as they are now. Without it, the last commit is compared with the files. PATHs are
+    memories and folders. A `?` marks a guess: the two texts are similar.
     """
     found = _compare_states(memory, given, paths)
     render.print_found(found, _print_comparison, "differences")
@@ -127,7 +125,7 @@ def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exi
 
 
 def _print_ignored(count: int) -> None:
-    """Say of what there was nothing of that git ignores memories."""
+    """Say how many memories git ignores, where nothing else was found."""
     render.print_remarks([f"{plural(count, 'memory')} ignored by git"] if count else [])
 
 
@@ -248,9 +246,9 @@ def _indent_lines(text: str) -> str:
 def git_blame(memory: Memory, path: str) -> None:
     """Show who last changed each fact of a memory: commit, day, agent and author, line, words.
 
-    The agent is found in the history of the vault, else in the commit. A `?` behind it: the commit also holds
-    a direct edit of the memory, or operations of other agents, and nothing here says which of them changed
-    the fact. With -v the operations follow.
+    The agent comes from the history of the vault, else from the commit. A `?` behind it marks a guess: the
+    commit also holds a direct edit of the memory, or operations of other agents. With -v, the operations are
+    printed, too.
     """
     render.print_found(memory.git.blame(path), _print_blame, f"facts in {path}")
 
@@ -348,7 +346,7 @@ def git_merge_driver(base: str, ours: str, theirs: str, size: int, path: str, la
 
 @git_command.command("commit", epilog="Example: mdmem git commit -m 'What we decided' --only notes")
 @click.option("--message", "-m", default="", metavar="TEXT", help="Write this message; else what was done.")
-@options.path_option("--only", role=PAST_ANY, multiple=True, metavar="PATH", help="Commit only this one.")
+@options.path_option("--only", role=PAST_ANY, multiple=True, metavar="PATH", help="Commit only this memory.")
 @options.session_option
 @click.option("--hooks", is_flag=True, help="Run the programs that the repository itself names.")
 @click.option("-a", "--all", "same", is_flag=True, help="Change nothing: this is the default.")
@@ -356,7 +354,7 @@ def git_merge_driver(base: str, ours: str, theirs: str, size: int, path: str, la
 @options.verbose_option
 @options.read_command
 def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001 - it is so anyway
-    """Commit the memories that have changed, and mounted files; what else is staged stays staged.
+    """Commit memories that have changed, and mounted files; whatever else is staged stays staged.
 
     The settings of the vault go along, but not with --only: its .gitignore, and its config, schemas and
     templates in .mdmem. So a clone is a vault. A memory that was renamed is committed under both names.
@@ -409,7 +407,7 @@ def _print_commit_made(done: Committed) -> None:
 @git_command.command("revert", epilog="Example: mdmem git revert 'notes/db.md:One file' --dry-run")
 @click.argument("what", metavar="FACT|COMMIT")
 @options.path_argument("paths", role=PAST_ANY, nargs=-1, metavar="[-- PATH...]")
-@click.option("--keep", multiple=True, metavar="FACT", help="Keep this one as it is.")
+@click.option("--keep", multiple=True, metavar="FACT", help="Keep this memory as it is.")
 @options.change_options
 @click.pass_obj
 def git_revert(target: Target, /, what: str, paths: tuple[str, ...], keep: tuple[str, ...]) -> None:
@@ -444,8 +442,8 @@ def _resolve_target(memory: Memory, what: str) -> str:
 def git_allow(memory: Memory, what: str, off: bool) -> None:
     """Allow the vault to commit by itself as its config says, or the hooks of its repository to run.
 
-    This holds for you, on this machine; a copy of the vault has to be allowed again. Commits are made by
-    themselves only in a repository that has nothing but memories; of another one, it is said.
+    This holds for you, on this machine; a copy of the vault has to be allowed again. mdmem commits by itself
+    only in a repository that has nothing but memories, and says so about any other.
     """
     word = memory.git.allow(what, off=off)
     if render.is_set("as_json"):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple, cast
 
 import click
 
 from mdmem.cli import render
 from mdmem.cli.main import command
 from mdmem.cli.options import all_option
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
 
 
 class CommandGroup(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +15,6 @@ from mdmem.errors import MdmemError
 from mdmem.facade.paths import NEW, NEW_NOTE, WRITE, WRITE_ANY, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from mdmem.facade.memory import Memory
     from mdmem.memory.proposal import Proposal
 
@@ -25,7 +24,7 @@ _MOST_SHOWN = 200  # characters of a reason in a listing
 
 @group("inbox")
 def inbox_command() -> None:
-    """Propose changes, and accept or reject them; until then nothing makes them."""
+    """Propose changes, and accept or reject them; a proposal changes nothing until it is accepted."""
 
 
 @inbox_command.command(
@@ -73,9 +72,9 @@ def _format_proposal(found: Proposal) -> str:
 @click.argument("id")
 @options.read_command
 def inbox_show(memory: Memory, id: str) -> int:  # noqa: A002 - as above
-    """Print a proposal, and the diff of what it would change now; the exit code is 1 when it cannot.
+    """Print a proposal and the diff that it would make now; the exit code is 1 when it cannot be accepted.
 
-    Its hash goes to standard error: with it as --base, what was shown is accepted, or nothing.
+    Its hash goes to standard error: `accept --base HASH` accepts what was shown, or nothing.
     """
     found = memory.inbox.show(id)
     if not render.is_set("as_json"):

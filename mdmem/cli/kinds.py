@@ -9,11 +9,10 @@ import click
 
 import mdmem
 from mdmem.cli import options, render
-from mdmem.cli.main import command, group
+from mdmem.cli.main import Target, command, group
 from mdmem.facade.paths import NEW_NOTE, NEW_RULE, READ_FOLDER
 
 if TYPE_CHECKING:
-    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.memory.preferences import Preference
     from mdmem.memory.rules import Rule
@@ -67,7 +66,7 @@ def notes_command() -> None:
 @_title_option
 @options.change_command
 def notes_append(**given: Any) -> options.Verb:
-    """Add a section at the end of a note; make the note if there is none."""
+    """Add a text at the end of a note, or make the note of it."""
     return lambda m: m.notes.append(**given)
 
 

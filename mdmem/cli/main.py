@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -19,8 +20,6 @@ import click
 from mdmem import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from mdmem import Scope
     from mdmem.facade.memory import Memory
 

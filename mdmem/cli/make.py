@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +19,6 @@ from mdmem.facade.paths import NEW, NEW_FOLDER
 from mdmem.memory.importing import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mdmem.facade.memory import Memory
 
 
@@ -136,7 +135,7 @@ def new_command(
 @command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")
 @click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("source")
-@options.path_option("--to", role=NEW_FOLDER, metavar="FOLDER", help="Write it there.")
+@options.path_option("--to", role=NEW_FOLDER, metavar="FOLDER", help="Write to this path.")
 @options.change_command
 def import_command(format_: str, source: str, to: str | None) -> options.Verb:
     """Import the memory of another system as notes.

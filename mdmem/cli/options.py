@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
@@ -26,8 +26,6 @@ from mdmem.errors import Usage, plural
 from mdmem.facade.paths import READ, READ_FOLDER, PathReader, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mdmem import EditPlan, Memory
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,7 +49,9 @@ yes_option = _flag_option("yes", "--yes", help="Do not ask.")
 force_option = _flag_option("yes", "--yes", "-f", help="Do not ask.")
 verbose_option = _flag_option("verbose", "--verbose", "-v", help="List all, however many.")
 dry_run_option = _flag_option("dry_run", "--dry-run", help="Print what would change, and write nothing.")
-base_option = click.option("--base", metavar="HASH", help="Refuse if the hash is another (8 digits or more).")
+base_option = click.option(
+    "--base", metavar="HASH", help="Refuse if the memory has another hash (give 8 digits or more)."
+)
 
 
 def number_option(
@@ -95,12 +95,16 @@ def format_option(choices: str = "text json github sarif") -> Callable[[F], F]:
 
 def since_option(default: str | None = None) -> Callable[[F], F]:
     """Declare the option --since: the first day or time."""
-    return click.option("--since", metavar="TIME", default=default, help="Take what is from then on.")
+    return click.option(
+        "--since", metavar="TIME", default=default, help="Take only what is from this time on."
+    )
 
 
 def before_option(default: str | None = None) -> Callable[[F], F]:
     """Declare the option --before: the first day or time that is too late."""
-    return click.option("--before", metavar="TIME", default=default, help="Take what is from before then.")
+    return click.option(
+        "--before", metavar="TIME", default=default, help="Take only what is from before this time."
+    )
 
 
 def all_option(name: str = "all") -> Callable[[F], F]:
@@ -154,7 +158,7 @@ def change_options(command: F) -> F:
 
 def model_option(command: F) -> F:
     """Declare the option --model, which becomes the argument `generator`."""
-    help_text = "Ask this program, as `claude -p`, or none; else MDMEM_MODEL or your config says which."
+    help_text = "Ask this program, as `claude -p`; none: no model (default: MDMEM_MODEL or your config)."
     option = click.option("--model", "generator", metavar="COMMAND", callback=_read_model, help=help_text)
     return option(command)
 
@@ -313,7 +317,7 @@ where_option = click.option(
     "--where",
     multiple=True,
     metavar="CONDITION",
-    help="Take only memories of which this is true: `mdmem help conditions`.",
+    help="Take only memories that meet this condition: `mdmem help conditions`.",
 )
 
 
@@ -324,7 +328,7 @@ def type_option(*letters: str) -> Callable[[F], F]:
 
 
 globs_option = click.option(
-    "--glob", "-g", "globs", multiple=True, help="Take what matches; !GLOB: what does not."
+    "--glob", "-g", "globs", multiple=True, help="Take what matches; with !GLOB, what does not."
 )
 
 

@@ -28,8 +28,9 @@ _MOST_LINES = 3
 def duplicates_command(memory: Memory, path: str | None, within: str) -> int:
     """List memories that say the same, and the lines that each has alone.
 
-    With PATH, only what says the same as that memory. Nothing is changed: `mdmem consolidate` proposes what
-    to do. Memories that do not count are left out, and those whose frontmatter cannot be read.
+    With PATH, it lists only memories that say the same as that one. Nothing is changed: `mdmem consolidate`
+    proposes what to do. Memories that do not count are left out, and those with frontmatter that cannot be
+    read.
     """
     found = memory.duplicates(within, path)
     for pair in found:
@@ -55,17 +56,17 @@ def _print_pair(pair: DuplicatePair) -> None:
 @options.model_option
 @options.change_command
 def consolidate_command(**given: Any) -> options.Verb:
-    """Propose to make one memory of several that say the same; the proposals wait in the inbox.
+    """Propose to merge memories that say the same; the proposals wait in the inbox.
 
-    Nothing is deleted: a memory that is superseded stays as it is. With a model, memories that the newer one
-    of two contradicts are found as well. `summary` is one of the memories in the folder of --in.
+    Nothing is deleted: a memory that is superseded stays as it is. With a model, memories that a newer one
+    contradicts are found as well. `summary` proposes a summary of the memories in the folder of --in.
     """
     return lambda m: m.consolidate(**given)
 
 
 @command("merge", hidden=True, epilog="Example: mdmem merge notes/old.md notes/db.md --into notes/db.md")
 @options.path_argument("paths", role=WRITE, nargs=-1, required=True)
-@options.path_option("--into", role=NEW, required=True, help="The memory that holds all then.")
+@options.path_option("--into", role=NEW, required=True, help="Write all into this memory.")
 @options.change_command
 def merge_command(**given: Any) -> options.Verb:
     """Make one memory of several, which it supersedes; what each has alone goes under its heading."""

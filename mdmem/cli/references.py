@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mdmem.cli import options, render
-from mdmem.cli.main import command
+from mdmem.cli.main import Target, command
 from mdmem.errors import show_name
 from mdmem.facade.paths import READ_ANY, READ_OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mdmem import Reference
-    from mdmem.cli.main import Target
     from mdmem.facade.kinds import Kinds
     from mdmem.facade.memory import Memory
 

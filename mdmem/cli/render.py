@@ -6,19 +6,17 @@ import io
 import os
 import sys
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import click
 
-from mdmem.errors import plural, show_name
+from mdmem.diagnostic import Span
+from mdmem.errors import MdmemError, plural, show_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from mdmem import Applied, Document, EditPlan, Memory, Message
-    from mdmem.diagnostic import Span
-    from mdmem.errors import MdmemError
     from mdmem.memory.verbs import Listed
 
 

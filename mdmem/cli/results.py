@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +12,6 @@ from mdmem.cli import options, render
 from mdmem.cli.main import group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mdmem import Memory
 
 
@@ -47,11 +46,11 @@ def results_compress(memory: Memory, output: Any, tool: str, session: str | None
 
 @results_command.command("recover", epilog="Example: mdmem results recover a376dc05a0db --lines 10-20")
 @click.argument("hash_", metavar="HASH")
-@click.option("--lines", metavar="A-B", help="Print only these lines, from 1 on.")
+@click.option("--lines", metavar="A-B", help="Print only the lines A to B; the first is 1.")
 @options.session_option
 @options.read_command
 def results_recover(memory: Memory, hash_: str, lines: str | None, session: str | None) -> None:
-    """Print all of an output, byte for byte, by its hash or 8 digits of it or more."""
+    """Print a whole output, byte for byte, by its hash or the first 8 digits of it."""
     data = memory.results.recover(hash_, lines, session)
     if render.is_set("as_json"):
         from base64 import b64encode
@@ -98,7 +97,7 @@ def results_references(memory: Memory, **given: Any) -> int:
     "--max-age",
     type=click.FloatRange(0),
     metavar="DAYS",
-    help="Keep what was used in this many days; else max_days of the config.",
+    help="Keep what was used within N days (default: max_days of the config).",
 )
 @options.dry_run_option
 @options.read_command

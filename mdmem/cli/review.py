@@ -8,19 +8,18 @@ import re
 import sys
 import termios
 import tty
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from mdmem.cli import options, render
 from mdmem.cli.git import git_command, print_committed, print_reviewed, print_row
+from mdmem.cli.main import Target
 from mdmem.errors import MdmemError, MemoryNotFound
 from mdmem.facade.paths import PAST_ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
-
-    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.review.decisions import Reviewed, ReviewedRow
 
@@ -35,7 +34,7 @@ def git_review(target: Target, /, paths: tuple[str, ...]) -> None:
     """Decide row by row, with one key for each, what differs from the last commit.
 
     PATHs are memories and folders. The keys: a accepts the row, x takes it back, A and X do so with the rest
-    of the memory, e opens the memory in your editor, u undoes, s skips the row, c commits the memories of
+    of the memory, e opens the memory in your editor, u undoes, s skips the row, c commits the memories in
     which every row is accepted, q ends. What was accepted and not committed is asked again. Without a
     terminal the rows are only printed.
     """

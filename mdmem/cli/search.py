@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import mdmem
 from mdmem.cli import options, render
-from mdmem.cli.main import command
+from mdmem.cli.main import Target, command
 from mdmem.errors import NotFound, plural
 from mdmem.facade.paths import READ_ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from mdmem import Hit, Memory
-    from mdmem.cli.main import Target
 
 
 # By the form of a file, the globs that leave out the other one.
@@ -88,13 +86,14 @@ grouped_option = click.option(
 def grep_command(target: Target, /, **asked: Any) -> int:
     """Find the lines that match a text or a pattern.
 
-    They are in the order of path and line. Into a pipe each is PATH:LINE:TEXT, and around it PATH-LINE-TEXT.
-    The exit code is 0 with hits, 1 without, and 2 where something could not be searched, which is named on
-    standard error. A file of more than 64 MiB, which cannot be a memory, is searched only where it is named.
-    One in another encoding, such as Windows-1252, is searched as it is: letters beyond ASCII are not found in
-    it. `mdmem check` reports such files.
+    Hits are in the order of path and line. In a pipe, a hit is PATH:LINE:TEXT, and a line around it is
+    PATH-LINE-TEXT. The exit code is 0 with hits, 1 without, and 2 when something could not be searched;
+    standard error names it. A file of more than 64 MiB, which cannot be a memory, is searched only where it
+    is named. One in another encoding, such as Windows-1252, is searched as it is: letters beyond ASCII are
+    not found in it. `mdmem check` reports such files.
 
-    TYPE is what a memory says of itself, or md or json: the form of its file. PATHs are memories and folders.
+    TYPE is the field `type` of a memory, or md or json for the form of its file. PATHs are memories and
+    folders.
     """
     render.start_paging()
     memory = options.open_memory(target)
@@ -291,7 +290,7 @@ class HitPrinter:
 @click.option("--words", "words_only", is_flag=True, help="Search by words alone, whatever embedder is set.")
 @options.where_option
 @click.option("--any-state", is_flag=True, help="Find what does not count, too, each with its state.")
-@click.option("--as-of", default="", metavar="WHEN", help="Answer as of then: a day or a time.")
+@click.option("--as-of", default="", metavar="WHEN", help="Answer as of this day or time.")
 @grouped_option
 @options.read_command
 def search_command(
@@ -305,8 +304,8 @@ def search_command(
     Lines around a hit are those of its passage, or as many as --context says; with --budget, whole passages
     are printed. --since and --before compare the date of a memory with a day, a month or a year.
 
-    With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
-    `show` takes it.
+    With a user and a project, wider memories are found as well, and named user:…, project:… or shared:…, as
+    `show` takes them.
     """
     query = " ".join(words)
     results = memory.search(query, each="passage" if passages else "memory", **given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -14,14 +15,11 @@ import click
 
 import mdmem
 from mdmem.cli import options, render
-from mdmem.cli.main import command
+from mdmem.cli.main import Target, command
 from mdmem.errors import ExtraMissing, Usage, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from mdmem import Event
-    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -239,7 +237,7 @@ def _fill_meaning(memory: Memory, *, fetch: bool) -> None:
 @click.option(
     "--poll-seconds",
     type=click.FloatRange(0, min_open=True),
-    help="Look at every file this often, too; else only where the file system reports too little.",
+    help="Look at every file this often, too; by default only where the file system reports too little.",
 )
 @options.read_command
 def watch_command(memory: Memory, poll_seconds: float | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +14,12 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
-from mdmem.cli.main import group
+from mdmem.cli.main import Target, group
 from mdmem.cli.serve import end_program
 from mdmem.facade.paths import NEW_NOTE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mdmem import Program, RunSummary, SessionHits
-    from mdmem.cli.main import Target
     from mdmem.conversations.observe.capture import Captured
     from mdmem.conversations.observe.observations import Observation
     from mdmem.conversations.observe.observer import ObservedSession, WaitingSession
@@ -196,11 +194,11 @@ def _print_hits(found: SessionHits, *, is_most: bool = False) -> int:
 @click.option("--rename", is_flag=True, help="Add .migrated to the names of imported files.")
 @options.read_command
 def sessions_import(memory: Memory, paths: Sequence[str], **given: Any) -> int:
-    """Import conversations of other programs; of those imported before, what is new.
+    """Import conversations of other programs; one that was imported before gets its new messages.
 
     The notes that such a program keeps, as Claude Code does, are imported by `mdmem import`.
 
-    Each file is looked at for its format; with --format only those of one are taken.
+    The format of each file is recognised; with --format, only files of that format are taken.
 
     \b
     picoclaw             its folder of sessions: both NAME.json, and NAME.jsonl with NAME.meta.json
@@ -232,7 +230,7 @@ def _format_import(done: Any, named: str) -> str:
 def sessions_allow_capture(memory: Memory, off: bool) -> None:
     """Let hooks keep, observe and capture conversations in this vault, where its config asks for it.
 
-    You say so for yourself, on this machine; a copy of the vault has to be allowed again.
+    This holds for you, on this machine; a copy of the vault has to be allowed again.
     """
     memory.sessions.allow_capture(off=off)
     did = "no longer allowed here" if off else "allowed here: hooks do what .mdmem/config.toml asks for"
@@ -267,11 +265,11 @@ def sessions_rm(memory: Memory, key: str) -> int:
 
 @sessions_command.command("restore", epilog="Example: mdmem sessions restore t2")
 @click.argument("key")
-@options.number_option("--older", default=0, help="Pass over N that were deleted later.")
+@options.number_option("--older", default=0, help="Pass over N that were removed later.")
 @options.dry_run_option
 @options.read_command
 def sessions_restore(memory: Memory, key: str, older: int) -> None:
-    """Bring back the session of a key that was deleted last."""
+    """Bring back the session of this key that was removed last."""
     memory.sessions.restore(key, older=older, dry_run=render.is_set("dry_run"))
     _print_done({"key": key}, f"restore {key}")
 
@@ -325,7 +323,7 @@ def sessions_summarize(key: str, generator: Program | None) -> options.Verb:
 
 @sessions_command.command("keep", epilog="Example: mdmem sessions keep t1 --to talks/database")
 @options.thread_argument()
-@options.path_option("--to", role=NEW_NOTE, metavar="NOTE", help="Write it there.")
+@options.path_option("--to", role=NEW_NOTE, metavar="NOTE", help="Write to this path.")
 @options.number_option("--min-tokens", default=0, help="Refuse a shorter conversation.")
 @options.change_command
 def sessions_keep(**given: Any) -> options.Verb:
@@ -408,7 +406,7 @@ def _print_observed(each: ObservedSession) -> None:
 @options.model_option
 @options.read_command
 def sessions_reflect(memory: Memory, session: str, meta: bool, generator: Program | None) -> int:
-    """Let a model sum up what no reflection covers; the exit code is 1 when that is nothing."""
+    """Let a model sum up observations that no reflection covers; the exit code is 1 when there are none."""
     made = memory.observations.reflect(session, meta=meta, generator=generator)
     what = f"observations of {session} to reflect on"
     return render.print_found([made] if made else [], _print_observations, what, is_asked=True)
@@ -445,7 +443,7 @@ def _print_observed_messages(found: Any) -> None:
 @options.session_option
 @options.change_command
 def sessions_delete_observations(ids: Sequence[str], session: str | None) -> options.Verb:
-    """Remove observations and reflections; what they are about stays, and is not observed again."""
+    """Remove observations and reflections; the messages stay, and are not observed again."""
     return lambda m: m.observations.delete(ids, session)
 
 
@@ -458,13 +456,13 @@ def _print_observations(found: Sequence[Observation]) -> None:
 
 @sessions_command.command("capture", epilog="Example: mdmem sessions capture t3 --policy inbox")
 @options.thread_argument()
-@click.option("--policy", help="Take off, inbox or apply; else [capture] policy of the config.")
+@click.option("--policy", help="Use off, inbox or apply, instead of [capture] policy of the config.")
 @options.model_option
 @options.dry_run_option
 @options.json_option
 @click.pass_obj
 def sessions_capture(target: Target, /, **given: Any) -> int:
-    """Capture what was said in a session since the last time; the exit code is 1 when that is nothing."""
+    """Capture what was said in a session since the last time; the exit code is 1 when there is nothing."""
     memory = target.open()
     given = options.resolve_paths(memory, given)
     if not memory.sessions.exists(given["key"]):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import click
 
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings
-from mdmem.cli.main import group
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mdmem.cli.main import Target
+from mdmem.cli.main import Target, group
 
 
 @group("store", hidden=True)
@@ -107,7 +102,7 @@ def store_copy(source: str, copy: str) -> int:
 def store_put(target: Target, folder: str) -> None:
     """Give a vault the config, schemas and templates of the vault in FOLDER, once they are checked.
 
-    Those that FOLDER lacks go.
+    Those that FOLDER lacks are removed.
     """
     from mdmem.facade.memory import put_store
 
@@ -128,7 +123,7 @@ def store_put(target: Target, folder: str) -> None:
 @options.json_option
 @click.pass_obj
 def store_check(target: Target, url: str | None) -> int:
-    """Report what is damaged in a database, and compare this machine's copy, which is put right.
+    """Report what is damaged in a database, and correct this machine's copy of it.
 
     It reads every version. The exit code is 1 for what it finds.
     """
@@ -186,13 +181,13 @@ def _name_url(target: Target, url: str | None) -> str:
 
 @group("token", hidden=True)
 def token_command() -> None:
-    """Make tokens, by which a server knows whose memories a client may use."""
+    """Make tokens, which tell a server what memories a client may use."""
 
 
 @token_command.command("new", epilog="Example: mdmem token new --name 'ann, laptop' --expires 2027-06-30")
-@click.option("--name", required=True, metavar="NAME", help="The name that the history shows.")
+@click.option("--name", required=True, metavar="NAME", help="Use this name in the history.")
 @click.option("--read-only", is_flag=True, help="Let it change nothing.")
-@click.option("--expires", default="", metavar="DATE", help="The day or time from which on it is refused.")
+@click.option("--expires", default="", metavar="DATE", help="Refuse it from this day or time on.")
 @options.json_option
 @click.pass_obj
 def token_new(target: Target, name: str, read_only: bool, expires: str) -> None:

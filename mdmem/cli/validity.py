@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mdmem import Memory
     from mdmem.facade.questions.why import Why
 
-_at_option = click.option("--at", metavar="WHEN", help="Let it end then, a day or a time (now).")
+_at_option = click.option("--at", metavar="WHEN", help="Let it end at this day or time (default: now).")
 
 
 @command("supersede", epilog="Example: mdmem supersede notes/old.md notes/db.md --at 2026-05-01")
@@ -41,7 +41,7 @@ def contradict_command(**given: Any) -> options.Verb:
 @options.path_argument(role=WRITE)
 @options.change_command
 def reinstate_command(**given: Any) -> options.Verb:
-    """Let a memory count again: without successor, contradictions and an end that has come."""
+    """Let a memory count again: remove its successor, its contradictions and an end that has passed."""
     return lambda m: m.reinstate(**given)
 
 
@@ -50,7 +50,7 @@ def reinstate_command(**given: Any) -> options.Verb:
 @options.source_option("source")
 @options.change_command
 def confirm_command(**given: Any) -> options.Verb:
-    """Note that a memory was found right today; --source is added to its sources."""
+    """Note that a memory was found right today; --source adds a source to it."""
     return lambda m: m.confirm(**given)
 
 
@@ -58,7 +58,7 @@ def confirm_command(**given: Any) -> options.Verb:
 @options.path_argument("source", role=READ_OTHER)
 @options.change_command
 def revoke_command(**given: Any) -> options.Verb:
-    """Take a source out of all that has others, and propose to delete what has none.
+    """Take a source out of memories that have others, and propose to delete those that have none.
 
     SOURCE is a message, a session, a URL, or the path of a memory, as memories name it. What is proposed
     waits in the inbox.
@@ -69,7 +69,7 @@ def revoke_command(**given: Any) -> options.Verb:
 @command("prune", hidden=True, epilog="Example: mdmem prune --dry-run")
 @options.change_command
 def prune_command() -> options.Verb:
-    """Propose to delete what is hardly sure by now, and that nothing links to; it waits in the inbox."""
+    """Propose in the inbox to delete memories that are hardly sure and that nothing links to."""
     return lambda m: m.prune()
 
 

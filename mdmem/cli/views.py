@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from mdmem.cli import options, render
-from mdmem.cli.main import command
+from mdmem.cli.main import Target, command
 from mdmem.errors import plural
 from mdmem.facade.paths import PAST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.facade.questions.statistics import Amount, MemoryStats
 
 
 @command("diff", epilog="Example: mdmem diff notes/db.md")
 @options.path_argument(role=PAST, required=False)
-@click.option("--against", metavar="HASH|CHANGE", help="Compare with it, not with the last version.")
+@click.option("--against", metavar="HASH|CHANGE", help="Compare with this, instead of the last version.")
 @options.read_command
 def diff_command(memory: Memory, path: str | None, against: str | None) -> None:
     """Print what has changed in a memory, whichever program changed it.
 
-    --against takes a hash or a change that `mdmem history` lists: the content with this hash, or before this
-    change. This is the vault's own history; `mdmem git diff` shows that of git.
+    --against takes a hash that `mdmem history` lists, or a change: then the memory is compared with its
+    content before that change. This is the vault's own history; `mdmem git diff` shows that of git.
     """
     if path is None:
         instead = "`mdmem git diff` shows all since the last commit, `mdmem history` lists changes"

@@ -386,7 +386,7 @@ DRY: Mapping[str, Sequence[str]] = {
 }
 NEED_A_SERVER = {f"store {name}" for name in ("init", "sweep", "copy", "put", "check", "erase")}
 # Those that write logs, which are no memories.
-LOGGING = {f"sessions {name}" for name in ("add", "import", "compact", "allow-capture")} | {
+LOGGING = {f"sessions {name}" for name in ("append", "import", "compact", "allow-capture")} | {
     *("git allow", "git merge-driver", "results compress"),
     *("sessions observe", "sessions reflect"),
 }

@@ -404,11 +404,7 @@ def redo_command(limit: int) -> options.Verb:
 
 
 def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied | EditPlan:
-    """Print which changes were taken back or put back, and why there are fewer than were asked for.
-
-    Args:
-        command: that takes back or puts back one more; empty for a change that is named.
-    """
+    """Print which changes `command` took back or put back, and why there are fewer than were asked for."""
     plan = done if isinstance(done, mdmem.EditPlan) else done.plan
     steps = plan.steps or (plan,)
     shown = steps if render.is_set("verbose") else steps[: render.MANY]

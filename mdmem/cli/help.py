@@ -156,7 +156,6 @@ def _write_section(
 def _write_options(
     context: click.Context, formatter: click.HelpFormatter, names: Container[str] | None = None
 ) -> None:
-    """Write the options of a command, or those with these names."""
     found = [each for each in context.command.get_params(context) if names is None or each.name in names]
     with formatter.section("Options"):
         formatter.write_dl([record for each in found if (record := each.get_help_record(context))])
@@ -214,7 +213,7 @@ def _unknown_name(problem: str, name: str, names: Iterable[str], context: click.
 
 
 def _find_context(context: click.Context, names: tuple[str, ...]) -> click.Context | None:
-    """Find the context of the command that names lead to, from that of the program; None if there is none."""
+    """Find the context of the command that names lead to, from that of the program; None without one."""
     for name in names:
         group = context.command
         each = group.get_command(context, name) if isinstance(group, click.Group) else None
@@ -248,7 +247,7 @@ def help_command(ctx: click.Context, names: tuple[str, ...], all: bool) -> None:
 
 
 def _explain_name(name: str, root: click.Context) -> str:
-    """Return the text about what is no command; empty if there is none."""
+    """Return the text about a group, a topic, a code or a page; empty for another name."""
     formatter = root.make_formatter()
     if name in GROUPS:
         title, commands = GROUPS[name]
@@ -266,7 +265,6 @@ def _explain_name(name: str, root: click.Context) -> str:
 
 
 def _list_names(root: click.Context) -> list[str]:
-    """List everything that there is help on."""
     codes = [code for each in read_codes().values() for code in each]
     program = cast("click.Group", root.command)
     return [*program.list_commands(root), *GROUPS, *topics(), *codes, *pages()]

@@ -36,11 +36,7 @@ class Target(NamedTuple):
 
     @property
     def scope(self) -> Scope:
-        """Whose memories.
-
-        Raises:
-            Usage: it cannot be one.
-        """
+        """The scope that the options name."""
         import mdmem
         from mdmem.errors import Usage
 
@@ -52,15 +48,11 @@ class Target(NamedTuple):
 
     @property
     def binding(self) -> tuple[str | None, Scope, str]:
-        """The vault that is named, whose memories are meant, and who changes them."""
+        """The vault, the scope and the actor that the options name."""
         return self.vault, self.scope, self.actor
 
     def open(self) -> Memory:
-        """Open the memories.
-
-        Raises:
-            VaultNotFound, Usage, PathRefused: there are none.
-        """
+        """Open the memories that the options name."""
         import mdmem
 
         return mdmem.open(self.vault, self.scope, actor=self.actor)
@@ -72,7 +64,7 @@ _MARK = "\0"  # no argument of a program holds one
 
 
 class Command(click.Command):
-    """A command that takes a text with a blank in its name for no option."""
+    """A command that reads `- one more` as a text, and only what can be an option as one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments."""

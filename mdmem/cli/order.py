@@ -49,7 +49,7 @@ def _print_pair(pair: DuplicatePair) -> None:
 @command("consolidate", epilog="Example: mdmem consolidate --in notes --limit 5")
 @options.in_option(default="")
 @click.option(
-    "--strategy", "strategies", multiple=True, metavar="NAME", help="redundant, conflict or summary."
+    "--strategy", "strategies", multiple=True, metavar="NAME", help="Use redundant, conflict or summary."
 )
 @options.limit_option(default=20)
 @click.option("--accept", metavar="same", default="", help=options.ACCEPT)

@@ -33,12 +33,12 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     metavar="FILE",
     help="Let a team in: the tokens of this file.",
 )
-@click.option("--public-url", metavar="URL", help="With --access: the address that clients use.")
+@click.option("--public-url", metavar="URL", help="Give clients this address, with --access.")
 @click.option(
     "--status",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="With --access: serve /live, /ready and /metrics on localhost.",
+    help="Serve /live, /ready and /metrics on localhost, with --access.",
 )
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes anything.")
 @click.option("--structured", is_flag=True, help="Answer with JSON, as structure and as its text.")
@@ -193,8 +193,8 @@ def _commit_at_end(memory: Memory, say: Callable[[str], None]) -> Iterator[None]
 @command("index", hidden=True, epilog="Example: mdmem index --rebuild")
 @click.option("--rebuild", is_flag=True, help="Rebuild it from nothing.")
 @click.option("--meaning", is_flag=True, help="Make the vectors that a search by meaning lacks.")
-@click.option("--fetch", is_flag=True, help="With --meaning, let fastembed fetch its model first.")
-@click.option("--remove", is_flag=True, help="With --meaning, delete all vectors.")
+@click.option("--fetch", is_flag=True, help="Let fastembed fetch its model first, with --meaning.")
+@click.option("--remove", is_flag=True, help="Delete all vectors, with --meaning.")
 @options.read_command
 def index_command(memory: Memory, rebuild: bool, meaning: bool, fetch: bool, remove: bool) -> None:
     """Rebuild the index (commands keep it current by themselves)."""

@@ -160,7 +160,6 @@ def store_erase(target: Target, path: str) -> int:
 
 
 def _print_done(do: str, done: str, result: object, remarks: Sequence[str] = ()) -> None:
-    """Print how many of each were changed, or would be."""
     is_dry, shape = render.is_set("dry_run"), mdmem.as_json(result)
     if render.is_set("as_json"):
         render.print_json({"applied": not is_dry, **shape})

@@ -119,6 +119,19 @@ def test_a_flag_means_one_thing() -> None:
     assert all(text for where in meanings.values() for text in where.values())
 
 
+NO_VERBS = {"A", "As", "At", "For", "In", "Of", "On", "Only", "That", "The", "What", "Which", "Who", "With"}
+
+
+def test_each_line_of_the_help_says_what_happens_to_which_thing() -> None:
+    for name, each in {"": app, **leaves(), **COMMANDS}.items():
+        lines = [sentence(each), *(option.help for option in each.params if isinstance(option, click.Option))]
+        for line in filter(None, lines):
+            first = line.split()[0]
+            assert first not in NO_VERBS, (name, line)
+            assert first[0].isupper(), (name, line)
+            assert not re.search(r"of which|of what|whose", line), (name, line)
+
+
 @pytest.mark.parametrize("name", [name for name, each in COMMANDS.items() if isinstance(each, click.Group)])
 def test_a_group_lists_its_commands_with_whole_sentences(
     name: str, capsys: pytest.CaptureFixture[str]

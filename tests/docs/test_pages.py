@@ -61,6 +61,16 @@ def test_the_picture_of_the_rooms_is_drawn_from_the_imports() -> None:
     )
 
 
+def test_every_picture_has_a_text_in_its_place_and_asks_no_other_host() -> None:
+    for page in (CHECKOUT / "docs").glob("*.md"):
+        for text, name in re.findall(r"!\[(.*?)\]\(([^)]+)\)", page.read_text()):
+            picture = CHECKOUT / "docs" / name
+            assert text, (page.name, name)
+            assert picture.is_file(), (page.name, name)
+            if picture.suffix == ".svg":
+                assert not re.search(r"https?://(?!www\.w3\.org/)", picture.read_text())
+
+
 def test_the_table_of_dependencies_is_complete() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     extras = [each for given in project["optional-dependencies"].values() for each in given]

@@ -141,6 +141,12 @@ def test_a_text_without_a_title_gets_no_heading(vault_root: Path, notes: Notes[A
     assert (vault_root / "notes/log.md").read_text() == "one\n\n- two\n\nthree\n"
 
 
+def test_a_new_note_may_be_given_with_its_frontmatter(vault_root: Path, notes: Notes[Applied]) -> None:
+    notes.append("db", "---\ntags: [db]\n---\nOne file.")
+    assert (vault_root / "notes/db.md").read_text() == "---\ntags: [db]\n---\nOne file.\n"
+    assert notes.read("db").fields == {"tags": ["db"]}
+
+
 @pytest.mark.parametrize("title", ["", " \n\t", "\x00\x1b"])
 def test_a_section_with_a_blank_title_is_called_by_the_local_time(
     vault_root: Path, notes: Notes[Applied], title: str

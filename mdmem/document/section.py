@@ -202,8 +202,8 @@ def _trim_blank_lines(text: str, region: Span) -> Span:
 def _gap_before_appended(document: Document, section: Section, content: Span, new: str) -> str:
     """Return a line end between an item and the list that ends a section, a blank line between all else."""
     newline = document.lines.newline
-    last = _last_node(document, section, content)
-    if not MARKER.match(new) or last.kind != "list":
+    last = _last_node(document, section, content) if MARKER.match(new) else None
+    if last is None or last.kind != "list":
         return newline * 2
     is_apart = len(last.children) > 1 and last.children[-1].lead
     return newline * 2 if is_apart else newline

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.document import Document, parse_text
-from mdmem.document.frontmatter import BOM
+from mdmem.document.frontmatter import BOM, beginning
 from mdmem.document.markdown import blocks
 from mdmem.document.text.diff import hunks, shared
 from mdmem.document.text.lines import LINE_END, whole_lines, with_newline
@@ -308,8 +308,8 @@ def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
         return []
     text, newline = document.text, document.lines.newline
     new = fitted(document, new)
-    open_line = at > text.startswith(BOM) and text[at - 1] not in "\r\n"
-    before = newline if open_line else ""
+    is_open = at > beginning(text) and text[at - 1] not in "\r\n"
+    before = newline if is_open else ""
     after = "" if new[-1] in "\r\n" else newline
     return [TextEdit(at, at, before + new + after)]
 

@@ -295,7 +295,10 @@ def _find_open_end(text: str, lines: Span, end: int) -> int:
     for opened in _OPENED.finditer(text, *lines):
         depth, closed = 0, end
         for token in _BRACKET.finditer(text, opened.end(), end):
-            depth += (token[0] in "[{") - (token[0] in "]}")
+            if token[0] in "[{":
+                depth += 1
+            elif token[0] in "]}":
+                depth -= 1
             if token[0] in "\"'" or depth <= 0:
                 closed = end if token[0] in "\"'" else token.end()
                 break

@@ -47,7 +47,7 @@ def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[
             return value.span.end <= start or text.find(_ESCAPES.get(value.style, "\0"), start, end) < 0
 
         within = Inline(tuple(filter(is_plain, within.links)), urls=tuple(filter(is_plain, within.urls)))
-    found = [Link("field", *link[1:]) for link in within.links]
+    found = [link._replace(kind="field") for link in within.links]
     taken = [*(link.span.start for link in found), *(url.span.start for url in within.urls)]
     named = tuple(link for link in named if not any(link.span[0] <= at < link.span[1] for at in taken))
     return tuple(sorted((*found, *named), key=lambda link: link.span)), within.urls

@@ -115,7 +115,7 @@ def shared(before: str, after: str) -> tuple[int, int]:
         ),
     )
     # What follows a carriage return may be a line feed in one of them.
-    whole = head - before.endswith("\r", 0, head)
+    whole = head - 1 if before.endswith("\r", 0, head) else head
     head = max(before.rfind(end, 0, whole) for end in "\r\n") + 1
     ending = LINE_END.search(before, len(before) - tail)
     return head, len(before) - ending.end() if ending else 0

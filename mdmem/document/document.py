@@ -26,7 +26,7 @@ SUFFIXES = (".md", ".json")
 MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown", ".mdc")
 """Those of Markdown: where a name without one may mean several memories, the earlier one counts."""
 NAMED_SUFFIXES = MARKDOWN_SUFFIXES[1:]
-"""Those that only a vault has whose config names them."""
+"""Those that count only if the config of a vault names them."""
 ANY_SUFFIXES = (*MARKDOWN_SUFFIXES, ".json")
 _CONFLICT_MARKER = regex(r"(?:\A\ufeff?|(?<=[\r\n]))(<{7,}|={7,}|>{7,})(?=[ \r\n]|\Z)[^\r\n]*")
 

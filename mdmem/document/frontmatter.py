@@ -1,6 +1,6 @@
 """Frontmatter: the fields at the very beginning of a Markdown text.
 
-They are YAML between two lines of `---`, of which the last may be `...`; TOML between two lines of `+++`; or
+They are YAML between two lines of `---` (the last may be `...`), TOML between two lines of `+++`, or
 a JSON object. What stands between such lines and has no fields is Markdown.
 
 Nearly all of it is read here, a line at a time: fields of one line, `key: plain`, `key: "quoted"`,
@@ -40,7 +40,7 @@ _BEGINS_TOML = regex(rf"{_BLANKS_BEFORE}[ \t]*+(?:\[|{_NAME}(?:\.{_NAME})*+[ \t]
 _KEY_FOLLOWS = regex(rf"{_NAME}:(?:[ \t\r\n]|\Z)")
 _LONGEST_GUESSED = 64 * 1024  # code points; what is longer is only read where it begins with a name
 _HUGE = 2**63
-_MOST_DOTS = 32  # in a key of TOML, whose reader takes the square of their number
+_MOST_DOTS = 32  # in a key of TOML: its reader takes the square of their number
 _DOTTED = regex(rf"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){{{_MOST_DOTS}}}""")
 _READ_ELSEWHERE = ("title", "tags", "date", "aliases")
 _FORMS = {"-": "YAML", "+": "TOML", "{": "JSON"}

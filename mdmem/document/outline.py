@@ -175,7 +175,7 @@ class _Reading:
         self._most = document.limits.max_parts * 3
         self._ids = {block.line: block.id for block in reversed(document.blocks)}
         self._sections = {each.heading.line: each for each in document.sections}
-        self._items: list[TreeNode] = []  # those that are open; one in whose line another begins is both
+        self._items: list[TreeNode] = []  # open ones; one in the line of another is the same node
         self._root = TreeNode("root")
         self._nodes = [self._root]
         self._section = self._add_node("section", self._root, 0)

@@ -537,7 +537,7 @@ class Secret(NamedTuple):
 
     Attributes:
         span: where it stands.
-        kind: whose it is.
+        kind: the kind of its form, such as "GitHub token".
         shown: its first characters.
         digest: the first digits of its SHA-256.
     """

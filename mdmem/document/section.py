@@ -309,7 +309,7 @@ def _refuse_open_fence(document: Document, edit: TextEdit, after: blocks.Scan) -
 
 
 def find_open(text: str, start: int = 0) -> str:
-    """Return what is open at the end of a Markdown text, whose body begins at `start`; else nothing.
+    """Return what is open at the end of a Markdown text with its body at `start`; else nothing.
 
     What is appended to the text would be a part of it.
     """

@@ -1,6 +1,6 @@
 """The block that `project sync` writes between two marks in a file, which may hold other text as well.
 
-The first mark holds two digests, of the header of a rule's own file and of what is in the block. They tell an
+The first mark holds digests of the header of a rule's own file and of the text in the block. They tell an
 edited block from one that is only out of date.
 """
 

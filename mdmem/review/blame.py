@@ -27,7 +27,7 @@ class SaidFact:
         path: the memory.
         line, last: the numbers of its first and its last line, 1-based.
         kind: of a fact what it is written as, such as "item"; else "field", or "conflict": what a merge left
-            between its markers, of which the lines of ours are facts.
+            between its markers; the lines of ours are facts, too.
         heading: of a fact, the titles that it stands under; of a field, its key.
         id: of a fact, its block id; empty without.
         text: its words; of a field, as it is written.

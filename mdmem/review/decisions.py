@@ -1,6 +1,6 @@
 """What agents changed since the last commit, row by row, and the edit plan that rejects rows.
 
-That a row is accepted is kept nowhere: a commit takes the memories of which every row is.
+Nothing keeps that a row is accepted: a commit takes the memories with every row accepted.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def _add_involved(
     earlier: Sequence[Fact],
     later: Sequence[Fact],
 ) -> list[FactChange | FieldChange]:
-    """Return changes with those that go along: additions in what goes, and parents of what comes back."""
+    """Return changes with those that go along: additions in facts that go, and parents of restored ones."""
     taken = [each for each in chosen if isinstance(each, FactChange)]
     gone = {each.after for each in taken if not each.before}
     back = [each.before for each in taken if each.before and (each.moved or not each.after)]

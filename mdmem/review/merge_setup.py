@@ -28,7 +28,7 @@ _TITLE, _DRIVER = "merge.mdmem.name", "merge.mdmem.driver"
 _OURS = " git merge-driver -- %O %A %B %L %P"
 # Before git 2.44, %S, %X and %Y stay as they are; what `rerere` merges has no names.
 # What it prints says that it came to its end: a program that is broken, too old or killed says neither, and
-# has written nothing. Behind a conflict, whose markers stand in the file already, nothing may merge again.
+# has written nothing. After a conflict, the file has its markers already, and nothing may merge again.
 _COMMAND = (
     "s=%S x=%X y=%Y; case \"$x\" in ''|%%X) s=base x=ours y=theirs;; esac; "
     f'said=; command -v {{program}} >/dev/null 2>&1 && said=$({{program}}{_OURS} "$s" "$x" "$y"); '

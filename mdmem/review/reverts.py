@@ -177,7 +177,7 @@ def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence
 
 
 def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> ChangedMemory:
-    """Return the last change, committed or not, of what a person named."""
+    """Return the last change of a target, committed or not."""
     path, name = find_names(target.path, tracked, vault)
     versions = _walk_versions(path, name, tracked, vault)
     last = [*islice(versions, 2)]

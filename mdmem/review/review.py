@@ -53,7 +53,7 @@ class MemoryChange:
 
     Attributes:
         path: the memory; of one that is gone, where it was.
-        change: what became of what.
+        change: what happened, and to what kind of thing.
         old_path: where the memory, or the fact, was before, when that is elsewhere.
         key: of a field, its dotted key; empty for a JSON value that is not an object.
         kind: of a fact, what it is written as, such as "item" or "paragraph".

@@ -28,7 +28,7 @@ NAMES_A_MEMORY = regex(r"\.(?:mdx?|markdown|json)\b")
 
 _ALL = "."
 _NAMED = 4  # of the memories that git ignores
-_MOST_AT_ONCE = 200  # commits whose other files are looked at together
+_MOST_AT_ONCE = 200  # commits that are looked at together for other files
 _INODE = 0xFFFFFFFF  # as much of the number of a file as the index keeps
 
 
@@ -50,7 +50,8 @@ class MemoryCommit:
         date: when it was written, in ISO 8601.
         author, email: who wrote it.
         agent: who made the changes in it, as it says itself; empty where it does not.
-        operations: what was done, of which `ids` are the changes in the history of the vault.
+        operations: what was done.
+        ids: the changes in the history of the vault that did it.
         session: in which session; empty where it does not say.
         subject: the first line of its message; empty with `is_part`.
         memories: those of the namespace that it touched.

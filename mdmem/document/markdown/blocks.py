@@ -22,7 +22,7 @@ _ATX = regex(r"(#{1,6})(?:[ \t]+|(?=\n)|\Z)")
 _BLOCK_ID = regex(r"\^([A-Za-z0-9-]++)[ \t]*+(?=\n|\Z)")
 _QUOTE_MARKS = regex(r"(?<=\n)[ \t]*+>[ \t>]*+")
 LIST_MARKER = r"(?:[-+*]|[0-9]{1,9}[.)])"
-"""The pattern of what an item of a list begins with, without blanks."""
+"""The pattern of the bullet or number of an item, without blanks."""
 _CONTAINER_MARKS = regex(rf"(?:\A|(?<=\n))[ \t]*+(?:(?:>|{LIST_MARKER}(?=[ \t]))[ \t]*+)+")
 _DEFINITION = regex(
     r"(\[((?:[^\[\]\\]++|\\[\s\S])++)\]:[ \t]*+(?:\n[ \t]*+)?(<(?:[^<>\\\n]++|\\[^\n])*+>|[^\x00-\x20\x7f]++)"
@@ -303,7 +303,7 @@ class _Reader:
     def __init__(self, clean: str, most: int) -> None:
         self.leaves: list[_Leaf] = []
         self.marks: list[Mark] = []
-        self._links: list[int] = []  # the numbers of the marks whose text is being read
+        self._links: list[int] = []  # the numbers of the links that are open
         self._depth = self._quotes = 0
         self._inside = False  # of a leaf
         self._bare: Any = None  # where it begins, when it is an item's own text: the parser does not tell

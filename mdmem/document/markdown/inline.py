@@ -255,7 +255,7 @@ class _Finder:
     def _take_marks(self, marks: Sequence[Mark], wikilinks: Sequence[Link], gone: set[Link]) -> None:
         """Take the marks that do not give way to wikilinks; wikilinks that give way are `gone`."""
         around = [wikilink.span for wikilink in wikilinks]
-        within = bare = last = 0  # where the link, and the image, ends in whose text the marks stand
+        within = bare = last = 0  # where the link, and the image, around the marks ends
         for mark in marks:
             kind, start, end, _, _ = mark
             if start < bare or (around and _gives_way(mark, wikilinks, gone)):

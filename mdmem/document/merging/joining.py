@@ -23,7 +23,7 @@ SIDES = (1, 2)
 _TAG = regex(r"</?[A-Za-z][^<>]*>")
 _LONGEST_RUN = 100  # nodes that a side added beside each other, and that may stand once for both
 _ALIKE = "added by each side, nearly alike"
-_MOST_SORTED = 500  # siblings whose order both sides changed
+_MOST_SORTED = 500  # siblings, where both sides changed the order
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +104,7 @@ class _Joining:
         self._after = {above: below for below, above in self._before.items()}
         self._known_before: dict[TreeNode, Trio | None] = {}
         self._known_after: dict[TreeNode, Trio | None] = {}
-        self._runs: dict[TreeNode, list[tuple[str, str]]] = {}  # of what was added beside each other
+        self._runs: dict[TreeNode, list[tuple[str, str]]] = {}  # additions beside each other
         self._lists: list[tuple[Sequence[Trio], bool]] = []  # items or rows, and whether a side moved some
         self._pieces: dict[Trio, Trio] = {}  # and what each was cut from
         self._subsections: dict[TreeNode, list[TreeNode]] = defaultdict(list)
@@ -363,7 +363,7 @@ class _Joining:
         return len(gone) == len(around) and "html" in {trio.node.kind for trio in gone}
 
     def _contest_replacements(self) -> None:
-        """Make a conflict of what the sides put in the place of something that both removed."""
+        """Make a conflict of the replacements of something that both sides removed."""
         facts = self._trees.map(lambda tree: [node for node in tree.nodes if node.head])
         base = [self._trios[node] for node in facts.base]
         gaps = [self._find_gaps(base, facts[side]) for side in SIDES]
@@ -482,7 +482,7 @@ class _Joining:
         agreed = Versions(base, ours, theirs).agreed()
         if agreed:
             return agreed[0]
-        # Whichever side is judged as ours, theirs is the one whose additions stand first.
+        # Whichever side is judged as ours, the additions of theirs stand first.
         places = [{trio: number for number, trio in enumerate(order)} for order in (ours, theirs)]
         theirs_first = places[self._order[1] - 1]
         pairs = list(combinations(base, 2)) if len(base) <= _MOST_SORTED else []

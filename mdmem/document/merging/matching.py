@@ -29,7 +29,7 @@ NEARLY_ALL = 0.9
 _ABOUT = 0.1  # difference of two shares that are about equal
 TELLING = 4
 """Words from which on a text is known again in another place, or in a longer one."""
-_MOST_READ = 10_000  # characters of a node whose words are compared
+_MOST_READ = 10_000  # characters of a node that are compared
 _MOST_PAIRS = 4_000  # of nodes between two matched ones that are compared
 _MAY_CHANGE_KIND = frozenset(["paragraph", "quote", "code", "html"])
 _CONTAINERS = frozenset(["root", "section", "list", "table"])
@@ -40,7 +40,7 @@ class Matching:
 
     Attributes:
         old, new: the trees.
-        weak: nodes of `old` whose partner stands in their place and says something else.
+        weak: nodes of `old` with a partner that stands in their place and says something else.
         unsure: nodes of `old` that are about as similar to another one as to their partner.
         unmatched: how many nodes of `old` have no partner and were not compared with all others.
     """

@@ -182,7 +182,7 @@ def _merged_body(
     if plain is not None and is_sound and reason:
         return "", plain
     if plain is None:
-        # Git compares lines in more than one way, of which it was asked for one.
+        # Git compares lines in several ways, and was asked for one.
         others = merge_texts(bodies) if conflicts.markers and by_lines is not merge_texts else pieces
         if not is_clean(others):
             pieces = min(pieces, others, key=count_contested_lines)

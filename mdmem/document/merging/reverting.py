@@ -63,7 +63,7 @@ def take_back(
     """Take back the change from `before` to `after` in the memory as it is now.
 
     Args:
-        changes: some of what `compare(before, after)` found; without them, all that differs.
+        changes: some of those in `compare(before, after)`; without them, all that differs.
 
     Raises:
         TooManyParts: a version has more parts than its limit.

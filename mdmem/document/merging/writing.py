@@ -49,7 +49,7 @@ class Writer:
     Attributes:
         written: the nodes that stand in the text, in order, from the root on.
         misplaced: the title of a section that came below another than on either side; empty without.
-        composed: the lines of nodes whose text is put together from both sides.
+        composed: the lines of nodes with parts from both sides.
     """
 
     def __init__(

@@ -31,7 +31,13 @@ TESTS = CHECKOUT / "tests"
 MOST_LINES = 150
 # Lines that claim nothing that a test could show: they say what to do, where to look, or what is intended.
 NO_CLAIMS = (
-    *("![", "mdmem is not released yet", "It is tested on Linux;", "Then start the agent", "**[What stays](docs/stable.md)**"),
+    *(
+        "![",
+        "mdmem is not released yet",
+        "It is tested on Linux;",
+        "Then start the agent",
+        "**[What stays](docs/stable.md)**",
+    ),
     *("| ---", "| what |", "| | ", "[The first five minutes]", "[bench/README.md]"),
 )
 PEERS = ("| `CLAUDE.md`", "| [basic-memory]", "| [Obsidian]", "| [qmd]", "| mdmem |")

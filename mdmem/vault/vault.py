@@ -506,8 +506,7 @@ class Vault:
         """Return a plan as it would be written, without the secrets that it may not add; write nothing."""
         for each in plan.steps or (plan,):
             refuse_paths(each, self.suffixes)
-        for path in plan.paths:
-            self._full_path(check_folder(path))
+        self._refuse_outside(plan)
         self.new_names().refuse(plan)
         prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:
@@ -522,6 +521,10 @@ class Vault:
         if findings:
             raise Invalid(findings=tuple(told(findings)))
         return prepared
+
+    def _refuse_outside(self, plan: EditPlan) -> None:
+        for path in plan.paths:
+            self._full_path(check_folder(path))
 
     def new_names(self) -> NewNames:
         """Return what refuses the new names of one plan that not every system can hold."""

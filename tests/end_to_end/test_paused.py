@@ -60,7 +60,7 @@ def check_schemas() -> None:
 
 
 def render_templates() -> None:
-    source = "{% for n in range(200) %}{{ given }} {{ n }}{{ '%03d' % n }}\n{% endfor %}{{ given | upper }}"
+    source = "{% for n in range(200) %}{{ given }} {{ n }}{{ n | string }}\n{% endfor %}{{ given | upper }}"
     templates = Templates({"own.md": source})
     text = templates.render("own", {"given": "x"}, now=datetime(2025, 1, 2, tzinfo=UTC))
     assert text.endswith("x 199199\nX\n")

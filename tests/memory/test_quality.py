@@ -95,7 +95,7 @@ def test_a_bound_that_is_no_score_is_refused(memory: Memory, below: float) -> No
         memory.quality(below=below)
 
 
-@cases("line", ["beauty = 10", "accuracy = -1", "accuracy = 101"])
+@cases("line", ["accuracy = -1", "accuracy = 101"])
 def test_a_weight_that_cannot_be_is_refused(line: str) -> None:
     with pytest.raises(ConfigInvalid, match="quality"):
         parse(f"[quality]\n{line}\n")

@@ -573,7 +573,7 @@ class SystemFailing(Unavailable, code="system-failing"):
     """
 
     says = "{path}: cannot {action}: {reason}"
-    advice = "nothing was changed; see to what the system lacks, and try again"
+    advice = "nothing was changed; free what the system has run out of, or check the device, and try again"
     path: str
     action: str
     reason: str

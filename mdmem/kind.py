@@ -1,4 +1,4 @@
-"""The kinds of memory: one row for each, which everything that lists kinds reads.
+"""The kinds of memory, one row for each. All code that lists kinds reads these rows.
 
 A kind that does more than its row says has a module of its own in `mdmem.memory`. A vault declares further
 kinds under `[kinds]` of its config, which are rows of the same form. The built-in schemas and templates that
@@ -20,10 +20,10 @@ class Kind(NamedTuple):
     Attributes:
         name: what its memories say as their `type`.
         folder: where they stand below a namespace; empty for project memory, which is one file.
-        schema: what they follow where they name no other.
-        template: what `mdmem new` makes one of by its name alone; empty where there is none.
+        schema: the schema of its memories, unless they name another one.
+        template: the template that `mdmem new` takes for the name of the kind; empty without one.
         title: the heading of its part of a context; empty where it has none of its own.
-        share: how much of a context's tokens is for that part, in comparison with other parts.
+        share: how many of a context's tokens that part gets, relative to the other parts.
         is_remembered: whether `remember` takes it.
         is_ignored: whether git leaves it out, since it changes all the time.
     """
@@ -60,11 +60,11 @@ KINDS: tuple[Kind, ...] = (
     *(RULE, PROJECT, PREFERENCE, WORKING, NOTE),
     *(SESSION_SUMMARY, OBSERVATION, PROPOSAL),
 )
-"""The built-in kinds, those with a part of a context in the order of their parts."""
+"""The built-in kinds. Those that have a part of a context stand in the order of these parts."""
 
 DEFAULT_SCHEMA = "memory"
 NAMESPACES = {"users": 2, "projects": 2, "resources": 3}
-"""The folders that begin a part of a namespace, each with how many parts of a path that takes."""
+"""The folders that begin a level of a namespace, each with the number of path parts of that level."""
 
 
 def namespace_of(path: str) -> list[str]:
@@ -76,10 +76,7 @@ def namespace_of(path: str) -> list[str]:
 
 
 def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:
-    """Return the kind that has its place at a path, below whatever namespace the path names first.
-
-    None where it is of none.
-    """
+    """Return the kind of memory that stands at a path, in any namespace; None if it is of no kind."""
     *folders, file = path.split("/")
     if file == PROJECT_FILE:
         return PROJECT

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NearChoice(click.Choice[str]):
-    """A choice whose error names the nearest one."""
+    """A choice of words; its error names the nearest word."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Return the error, with the choice that was probably meant."""

@@ -42,7 +42,7 @@ def edit_data(path: str, data: bytes, line: int = 1) -> bytes:
     """Let the user's editor change a text, in a private file outside of the vault, and wait for that.
 
     Args:
-        path: of the memory, whose suffix tells the editor the language.
+        path: the path of the memory; its suffix tells the editor the language.
         data: the text.
         line: the 1-based line to open it at, in editors that are known to take one.
 

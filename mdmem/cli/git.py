@@ -151,7 +151,7 @@ def _compare_states(memory: Memory, given: tuple[str, ...], paths: tuple[str, ..
             raise
         raise error.but(remedy=f"two revisions are `mdmem git diff {given[0]}..{given[1]}`") from None
     if revisions and options.read_paths(memory).can_name(revisions, PAST_ANY):
-        render.print_remarks([f"note: {revisions} is taken as a revision; --in {revisions} names the folder"])
+        render.print_remarks([f"note: {revisions} is taken as a revision; for the folder: --in {revisions}"])
     return found
 
 

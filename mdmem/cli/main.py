@@ -307,7 +307,7 @@ def program() -> NoReturn:
     gc.disable()
     _prepare_streams()
     code = main(sys.argv[1:])
-    # Taking the interpreter down, object by object, takes a tenth of what a search does, and closing a
+    # Taking the interpreter down, object by object, takes a tenth of the time of a search, and closing a
     # database waits for the disk. A vault survives the end of a process at any moment.
     os._exit(code)
 

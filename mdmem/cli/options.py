@@ -147,7 +147,7 @@ def json_option(command: F) -> F:
 
 
 def setup_options(command: F) -> F:
-    """Declare the options of what changes settings of other programs: --json, --dry-run and --yes."""
+    """Declare the options of changes to settings of other programs: --json, --dry-run and --yes."""
     return yes_option(dry_run_option(json_option(command)))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
 
 
-# What stands for itself in a label of Mermaid; anything else might begin an entity, a directive, or HTML.
+# A special character in a label of Mermaid: it might begin an entity, a directive, or HTML.
 _MERMAID_SPECIAL = re.compile(r"[^\w ./:-]")
 
 
@@ -75,7 +75,7 @@ def _print_query(memory: Memory, *, target: str | None, stats: bool, **asked: An
         return 0
     found = known.lookup(target, **asked) if target else known.list(**asked)
     what = "stale citations" if asked["stale"] else "references"
-    conditions = {**asked, "stale": False}  # that nothing is stale is no miss
+    conditions = {**asked, "stale": False}  # finding nothing stale is not a miss
     is_asked = not asked["stale"] and bool(target or any(conditions.values()))
     code = render.print_found(found, _print_references, what, is_asked=is_asked)
     render.print_notes(memory)
@@ -168,7 +168,7 @@ def _number_nodes(
 
 
 def _quote_dot(text: str) -> str:
-    r"""Quote a label of DOT: in it `\` begins an escape and `&` an entity, and a line ends by an escape."""
+    r"""Quote a label of DOT: escape `\` and quotation marks, write `&` as an entity and line ends as `\n`."""
     escaped = text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
     return '"' + re.sub(r"\r\n|[\r\n]", r"\\n", escaped) + '"'
 

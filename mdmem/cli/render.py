@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NAMED_SUFFIXES = (".mdx", ".markdown", ".mdc")
-"""The suffixes of Markdown that only a vault takes whose config names them."""
+"""The suffixes of Markdown that count only in a vault that names them in its config."""
 
 
 def is_set(option: Literal["as_json", "dry_run", "verbose", "yes", "no_pager"]) -> bool:

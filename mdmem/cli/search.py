@@ -29,7 +29,7 @@ _EXCLUDED = {
 # What stands for something else in a regular expression, and seldom for itself in a text.
 _LIKE_REGEX = re.compile(r"\||\\|\.[*+?]|\[.+\]|^\^|\$$")
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
-_AS_OF = "note: today's text, of what counted then by its fields; `mdmem past WHEN` has the text of then"
+_AS_OF = "note: today's text of memories that counted then; `mdmem past WHEN` has the text of then"
 _NARROW = "raise --limit, or narrow with a path or -g"
 _CLIPPED = re.compile(r"\[[0-9,]+ characters left out\]")
 

@@ -216,7 +216,7 @@ def index_command(memory: Memory, rebuild: bool, meaning: bool, fetch: bool, rem
 
 
 def _fill_meaning(memory: Memory, *, fetch: bool) -> None:
-    """Make the vectors that passages lack, and say before how many of which vault go where."""
+    """Make the missing vectors of passages; first say how many are made for each vault, and where."""
     meaning = memory.meaning
     if meaning is None:
         remedy = 'write embedder = "minilm" into your own config.toml, or set MDMEM_EMBEDDER=minilm'

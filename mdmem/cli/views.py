@@ -73,9 +73,9 @@ _MOST_WRONG = 3
 def status_command(memory: Memory) -> None:
     """Print what is here, and what waits for you.
 
-    Each number names the command that shows more: of what is not committed, proposals, stale citations,
-    broken links. The last lines say what is wrong with the setup. Secrets are found by `check`, which reads
-    the memories.
+    The numbers are of uncommitted memories, proposals, stale citations and broken links; each line names the
+    command that shows more. The last lines say what is wrong with the setup. `check` finds secrets, since it
+    reads the memories.
     """
     found = memory.status()
     if render.is_set("as_json"):

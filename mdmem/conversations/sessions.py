@@ -350,7 +350,7 @@ class Sessions:
         """Find messages and summaries of a session by a text or a pattern, the newest first.
 
         Args:
-            pattern: what to look for, in a line of what is said.
+            pattern: the text to look for, in one line of a message or summary.
             all: look in every session of the namespace instead.
             regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text.
             case: `ignore`, `smart` (unless the pattern has a capital letter) or `exact`.
@@ -432,7 +432,7 @@ class Sessions:
             key: of the session. One that the config calls stateless stays as it is.
             budget: tokens. A context of less than three quarters of it stays as it is. Any other one gets
                 under it, or the answer names what it consists of. Without a budget, what is due is done.
-            generator: asks a language model; without it a summary is made of sentences of what was said.
+            generator: asks a language model; without it a summary is made of sentences from the messages.
 
         Raises:
             LockTimeout: somebody else was at it for ten minutes.

@@ -1,6 +1,6 @@
 """Exact edits of the values in a text: block style YAML, and brackets, which are JSON and flow style YAML.
 
-Style and indentation of what is written follow the siblings. A text is written plain only where every reader
+A new value takes its style and indentation from its siblings. A text is written plain only where every reader
 agrees that it is a text: readers of YAML 1.1 take `no`, `12:30` and `0b1` for something else
 (https://yaml.org/type/), so these are quoted, although YAML 1.2 needs no quotes.
 """

@@ -109,8 +109,8 @@ class _Interface(NamedTuple):
 class Editing:
     """The memories of a scope with the texts that are open in an editor.
 
-    `open`, `close` and `saved` are called by one thread, in the order of what happens; questions by any. A
-    text that cannot be a memory has no answers, and one finding that says why.
+    One thread calls `open`, `close` and `saved`, in the order of the events; any thread asks questions.
+    A text that cannot be a memory has no answers, and one finding that says why.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -156,10 +156,11 @@ class Editing:
             self._buffers = _Buffers({**self._buffers, path: buffer._replace(base=buffer.opened.text)})
 
     def _find_base(self, path: str, text: str) -> str | None:
-        """Return what a text was made from that is opened; None where nothing tells.
+        """Return the text from which an opened text was made; None if nothing tells.
 
-        An editor opens what is on disk, or was there until a moment ago. Any other text is work that it has
-        kept unsaved from an earlier run, of what is on disk, unless that has come since this run began.
+        An editor opens the text on disk, or the one that was there until a moment ago. Any other text is
+        unsaved work that the editor kept from an earlier run. It was made from the text on disk, unless the
+        file has changed since this run began.
         """
         with suppress(MdmemError, FileNotFoundError):
             disk = self._vault.find(path)
@@ -305,7 +306,7 @@ class Editing:
         )
 
     def merge(self, path: str) -> TakenOver | None:
-        """Take what is on disk over into an open text: merge what both made of what was opened or saved last.
+        """Merge the text on disk into an open one; both were made from the text opened or saved last.
 
         Returns:
             None where the disk has nothing new.
@@ -377,7 +378,7 @@ class Editing:
         return places.find_uses(self.around(), document, offset, declaration=declaration, is_over=is_over)
 
     def hover(self, path: str, offset: int) -> Hover | None:
-        """Return what there is to say of what stands at an offset."""
+        """Describe what stands at an offset; None if there is nothing to say."""
         document = self.document(path)
         return places.describe(self.around(), document, offset) if document else None
 
@@ -424,7 +425,7 @@ class Editing:
         return places.find_renamable(self.around(), document, offset) if document else None
 
     def move(self, moves: Mapping[str, str]) -> EditPlan:
-        """Return the plan of what links have to say when an editor moves files or folders.
+        """Plan the edits of links when an editor moves files or folders.
 
         Args:
             moves: absolute paths, old to new: of memories, attachments, and files of the workspace.

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from mdmem.vault.schema.guide import FieldGuide
 
 QUICK, EXTRACT = "quickfix", "refactor.extract"
-_MOST_OFFERED = 10  # of what a link may mean
+_MOST_OFFERED = 10  # memories that a link may mean
 _NEAR, _LIKE = 3, 0.6  # names that are like another one: how many, and how much
 _LONGEST_NAME = 60
-_WORDS = 6  # of its text name a new memory
+_WORDS = 6  # first words of a text, which name a new memory
 
 
 class Fix(NamedTuple):

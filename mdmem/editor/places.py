@@ -98,7 +98,7 @@ class Leads(NamedTuple):
 
 
 class Hover(NamedTuple):
-    """What there is to say of what stands in a span, as Markdown without images, HTML and links."""
+    """A description of the text in a span, as Markdown without images, HTML and links."""
 
     span: Span
     text: str
@@ -564,7 +564,7 @@ def _path_for(path: str, new: str) -> str:
 
 
 def plan_moves(around: Overlay, moves: Mapping[str, str]) -> EditPlan:
-    """Return the plan of what links and citations have to say when an editor moves files or folders.
+    """Plan the edits of links and citations when an editor moves files or folders.
 
     The editor moves the files: the plan only has edits. What leaves the namespace, and what comes from
     elsewhere, is not followed.

@@ -1,4 +1,4 @@
-"""Lazy: an attribute whose class is imported, and made, when the attribute is first used."""
+"""Lazy: an attribute that imports its class, and makes its object, when it is first used."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class Memory(ScopedMemory):
             query: what to look for; nothing without one.
             files: give only the rules about these files of the workspace; without any, all rules.
             thread: give its working memory; none without.
-            budget: the most tokens of the text, with its list of what was left out.
+            budget: the most tokens of the text, including the list of things left out.
             estimated: estimate tokens, also where a tokenizer is installed, which takes time to load.
 
         Raises:
@@ -404,11 +404,11 @@ class Memory(ScopedMemory):
 
         Args:
             path: of a memory, which may be gone by now.
-            against: the hash of what it was, or the id of a change, which counts; without it, the last
+            against: the hash of an earlier text, or the id of a change to begin with; without it, the last
                 change; see `history`.
 
         Raises:
-            NamedNotFound: it was never changed through mdmem, or not so, or what it was is not kept any more.
+            NamedNotFound: mdmem never changed it, has no such change, or no longer keeps that text.
             Usage: a hash of fewer than eight digits.
         """
         return changed_since(self.vault, path_text(path), against)

@@ -32,7 +32,7 @@ class Pending(NamedTuple):
         name: its path from the top of the work tree.
         kind: what becomes of it in a commit.
         is_new: whether the index does not know it.
-        blob: the object id of what it holds in the head; empty where it is not there.
+        blob: the object id of its content in the head; empty if it is not in the head.
         why_not: why it cannot be committed by itself; empty when it can.
     """
 

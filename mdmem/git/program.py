@@ -29,7 +29,7 @@ _MOST_MEMORY = 2 << 20  # KiB of data; what git maps of its packs does not count
 # Set before git starts: later could be too late.
 _LIMITED = ("/bin/sh", "-c", f'ulimit -S -d {_MOST_MEMORY} 2> /dev/null; exec "$@"', "git")
 _MOST_COMPLAINED = 1 << 24  # bytes, such as warnings about each line of a file that never ends
-_LONGEST_REASON = 4_000  # characters of what a hook says
+_LONGEST_REASON = 4_000  # characters that are told of the output of a hook
 _LONGEST_COMPLAINT = 1 << 16  # bytes of it that are read
 # A hook is run with these set. They would turn every command to the hook's repository, or to half an index.
 _OF_A_HOOK = (
@@ -130,10 +130,10 @@ class Ended(NamedTuple):
 
 
 class GitProcess(io.RawIOBase):
-    """A run of git, and the stream of what it prints; closing it ends git.
+    """A run of git as the stream of its output; closing the stream ends git.
 
-    To read from it raises `TimeoutError` where git prints nothing, neither there nor as an error, for
-    `seconds` (default: a minute). The time between two reads does not count.
+    Reading raises `TimeoutError` if git prints nothing, neither output nor errors, for `seconds` (default: a
+    minute). The time between two reads does not count.
 
     Args:
         stdin: what it reads: nothing, a file, or `subprocess.PIPE` for `ask`.

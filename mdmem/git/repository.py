@@ -207,7 +207,7 @@ class Repository:
         return self.prefix + path
 
     def path(self, name: str) -> str | None:
-        """Return the path from the folder of what git calls `name`; None for a file outside of the folder."""
+        """Return the path from the folder of the file that git calls `name`; None for one outside of it."""
         return name.removeprefix(self.prefix) if name.startswith(self.prefix) else None
 
     def head(self) -> str | None:

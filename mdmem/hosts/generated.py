@@ -24,7 +24,7 @@ from mdmem.document.text.lines import Lines, with_newline
 from mdmem.errors import EditRefused
 from mdmem.hosts.files import AGENTS, expand_braces, find_imports
 
-# The tools whose own files are written; Codex and what else reads AGENTS.md need no more than that.
+# The tools that get files of their own; Codex and other readers of AGENTS.md need only that file.
 IMPORTERS = {"claude": ("CLAUDE.md", f"@{AGENTS}"), "gemini": ("GEMINI.md", f"@./{AGENTS}")}
 FOLDERS = {
     "claude": (".claude/rules/mdmem", ".md"),

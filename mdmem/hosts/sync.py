@@ -28,7 +28,7 @@ from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import TrashFolder
 from mdmem.vault.vault import Vault
 
-_KEPT = "instructions"  # the folder of what was overwritten, under `.mdmem/local`
+_KEPT = "instructions"  # the folder of overwritten files, under `.mdmem/local`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -493,8 +493,8 @@ def label_key(kind: str, alias: str) -> str:
 def stem_keys(path: str) -> tuple[str, ...]:
     """Return the keys that a link to a memory may have by its path: without its suffix first.
 
-    A memory whose suffix is not .md has another one: a link that says the suffix. So has the index of a
-    folder: that of the folder.
+    A memory with another suffix than .md has one more key, with the suffix. The index of a folder also has
+    the key of the folder.
     """
     bare = without_suffix(path)
     folder, _, name = bare.rpartition("/")

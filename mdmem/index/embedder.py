@@ -306,7 +306,7 @@ def embed_safely(
         raise embedder_failed(embedder.name, f"it gave {len(given)} vectors for {len(texts)} texts")
     for vector in given:
         if len(vector) != dims or not all(map(math.isfinite, vector)) or not any(vector):
-            reason = f"it gave no vector of {dims} finite numbers that are not all zero"
+            reason = f"it gave a vector that is not {dims} finite numbers, or is all zero"
             raise embedder_failed(embedder.name, reason)
     return given
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 TABLE = "/proc/self/mountinfo"
 
-# File systems whose files other machines (or a host, or a daemon) change without events.
+# File systems on which other machines (or a host, or a daemon) change files without events.
 _REMOTE = frozenset({
     "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "drvfs", "fuse", "gfs2", "glusterfs",
     "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb3", "smbfs",

@@ -40,7 +40,7 @@ _CASES = bytes(
 _LETTERS = regex(r"(?<![A-Za-z])[A-Za-z]{3,64}(?![A-Za-z])")
 _PARTS = regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z]{2})|[A-Z]")
 # Scripts that are written without spaces between words (Unicode 15.1, blocks): Thai and Lao, Myanmar, Khmer,
-# kana, bopomofo, Han with its extensions; and Hangul, whose words carry their particles.
+# kana, bopomofo, Han with its extensions; and Hangul: its words carry their particles.
 _UNSPACED = regex(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af]+"

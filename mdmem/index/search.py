@@ -143,7 +143,7 @@ _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 # code points of a memory, and suggestions.
 _MOST_MISSING, _LEAST_ALIKE, _MOST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 40, 200_000, 3
 _MOST_HIDDEN = 10  # that are named
-_STEP = 10  # hits whose paths are read at once
+_STEP = 10  # hits for which paths are read at once
 _SEARCH_WORD = regex(r"[^\W_]+")
 
 
@@ -157,7 +157,7 @@ class Results:
         left_out_tokens: about how many tokens of `hits` a budget left out; 0 without one.
         notes: which parts of the query were not used, and what could not be searched.
         unread: how many files cannot be read, and so not be searched.
-        flawed: how many memories have frontmatter that cannot be read, whose lines are searched as text.
+        flawed: how many memories have unreadable frontmatter; its lines are searched as text.
         explanations: the parts of the score of each hit; empty unless `explain` was set.
         held: what of the query each hit holds, with the lines around it, its headings and the memory's name.
     """

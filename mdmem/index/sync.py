@@ -1,7 +1,8 @@
 """Sync: update the index from the files, by reading only those that have changed.
 
-A file is unchanged when its times, size and inode are. One whose times are so close to the moment it was read
-that a later write could leave the same ones is read again, as git does (racy-git.txt in git's documentation).
+A file counts as unchanged if its times, size and inode are the same. If it was read so soon after a write
+that a later write could leave the same times, it is read again. Git does the same (racy-git.txt in git's
+documentation).
 
 What the index first saw of cited code is the baseline of citations that neither a pin nor git knows. It is
 kept with the citation, also when the memory moves. It is the one thing in the index that the files do not
@@ -94,7 +95,7 @@ def _keep_unique(marks: Mapping[str, str]) -> dict[str, str]:
 
 _Cited: TypeAlias = tuple[Any, ...]
 Pinning: TypeAlias = "Callable[[Vault], AbstractContextManager[Callable[[str, Citation], str]]]"
-"""A context whose function returns a pin of the cited code, given the citing file and the citation."""
+"""Opens a context. Its function takes the citing file and a citation, and returns a pin of the cited code."""
 
 
 class FirstSeen(contextlib.ExitStack):
@@ -307,7 +308,7 @@ class _Old(NamedTuple):
 class Sync:
     """One run, under the lock of the index: it reads files and updates both stores.
 
-    The database is written first, with a list of the memories whose text is pending. After a crash, or a run
+    The database is written first, with a list of the memories that lack their text. After a crash, or a run
     without the text index, the next run reads these again.
     """
 

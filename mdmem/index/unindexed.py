@@ -105,7 +105,7 @@ class FileIndex(Index):
                 path = nfc(line.rstrip(b"\n").decode("utf-8", "replace").removeprefix("./"))
                 with suppress(MdmemError):  # no memory can have such a path
                     self.vault.place(path)
-                    # What others have must not take the place of what is asked for.
+                    # Memories of other scopes must not crowd out those that are asked for.
                     found += [path] if any(layer.namespace.holds(path) for layer in self._reads) else []
         yield from self._take_most(sorted(found))
 

@@ -61,7 +61,7 @@ class Vectors(Protocol):
 
 
 class VectorDatabase(Database):
-    """The database of vectors, and of which passages memories have; see `Database`."""
+    """The database of vectors, and of the passages that each memory has; see `Database`."""
 
     schema: ClassVar = SCHEMA._replace(script=_SCRIPT, version=2)
     indexes: ClassVar = {}

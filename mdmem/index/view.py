@@ -552,9 +552,9 @@ class View:
         return [(self.inside(path), value) for path, value in rows]
 
     def granted(self, users: Collection[str], path: str) -> list[tuple[str, str | None]]:
-        """List the memories whose `access` names a user: the path in the vault, and `access.until`.
+        """List the memories that name a user in `access`: the path in the vault, and `access.until`.
 
-        With `path`, the only memory is this one.
+        With `path`, list only the memory there.
         """
         until = "(SELECT value FROM fields WHERE document = d.id AND key = 'access.until')"
         rest = f"AND x.key > 'access.' AND x.key < 'access/' AND x.value IN ({', '.join('?' * len(users))})"

@@ -285,7 +285,7 @@ def compare(older: Document, newer: Document, share: float = 1.0) -> DuplicatePa
 
 
 def _is_quoted(one: Document, other: Document) -> bool:
-    """Return whether most of what a text says outside of code stands in the code of another."""
+    """Return whether most of a text, without its code, stands in the code of another text."""
     own, there = (make_runs(read_words(_FENCE.sub("", each.body))) for each in (one, other))
     quoted = (own & make_runs(read_words(other.body))) - there
     return 2 * len(quoted) > len(own)
@@ -314,7 +314,7 @@ def _find_subject(one: Document, other: Document) -> int:
 
 
 def find_alone(one: Document, other: Document) -> tuple[str, ...]:
-    """List the lines of a memory whose words do not stand in a row in the other one."""
+    """List the lines of a memory with words that do not stand in a row in the other memory."""
     there = other.body.split()[:_MOST_WORDS]
     rows = {size: {tuple(there[at : at + size]) for at in range(len(there))} for size in range(1, _RUN + 1)}
 

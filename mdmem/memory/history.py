@@ -423,9 +423,9 @@ def _follow_moves(vault: Vault, entry: Entry, path: str) -> str:
 
 
 def _find_standing(vault: Vault | _Outlook, file: FileChange) -> tuple[Document | None, FileChange | None]:
-    """Return what stands where a change was made; and the change, when it deleted a file whose place is free.
+    """Return the memory at the place of a change, or the change if it deleted the file and the place is free.
 
-    A file whose name is another Unicode spelling of the same path is another one, which stays.
+    A file with another Unicode spelling of the same path is a different file, and stays.
     """
     if file.after is None and vault.find(file.path, spelled=file.spelled, unreadable=True) is None:
         return None, file
@@ -510,7 +510,7 @@ def _describe_since(file: FileChange, digest: str | None, last: Entry | None, *,
 
 
 def carried(base: Document, changed: bytes, now: Document) -> bytes:
-    """Return what was made of `base`, made of what there is now instead.
+    """Return `now` with the changes that lead from `base` to `changed`.
 
     Raises:
         Conflict: both have changed the same place; with what has changed since.

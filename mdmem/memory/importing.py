@@ -94,7 +94,7 @@ def _make_plan(vault: Vault, view: Callable[[], View], form: str, folder: str, b
     )
     made: list[Document] = []
     for document in filter(None, (each.after(vault.config.limits) for each in changes)):
-        with suppress(DocumentRefused):  # no name and no link is read of what passes a limit
+        with suppress(DocumentRefused):  # a document that passes a limit gives no names or links
             document.fields.keys()
             made.append(document)
     return EditPlan(

@@ -67,7 +67,7 @@ class Inbox(KindVerbs[R]):
         return [each for each in proposed if all or each.status == OPEN]
 
     def show(self, id: str) -> Proposal:  # noqa: A002 - its name everywhere else
-        """Return one proposal, with the diff of what accepting it would change now, or its `problem`.
+        """Return one proposal, with its `problem`, or the diff that accepting it would make now.
 
         Raises:
             NamedNotFound: there is none of this id.
@@ -250,10 +250,10 @@ class Inbox(KindVerbs[R]):
 def _plan_renewal(
     before: Document, found: Proposal, sources: Sequence[str], now: datetime, days: int
 ) -> EditPlan:
-    """Plan to give a proposal that is made again its further sources, and this many days from now.
+    """Plan to add new sources to a proposal that is made again, and to let it expire `days` from now.
 
-    One that was rejected stays as it is, and so does one whose sources are all known, unless it has expired
-    and is made again without any.
+    A rejected proposal stays as it is. So does one without new sources, unless it has expired and is made
+    again without any sources.
     """
     if found.status == REJECTED:
         return EditPlan(changes=(), message=f"{before.path} was rejected, and is not proposed again")

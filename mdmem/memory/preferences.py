@@ -90,7 +90,7 @@ def path_of(category: str, key: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def name_of(path: str) -> tuple[str, str] | None:
-    """Return the category and key whose file `path` is; None when it is the file of none."""
+    """Return the category and key of the preference at `path`; None if `path` is not one's file."""
     shape = _SHAPE.fullmatch(path)
     if not shape:
         return None
@@ -219,8 +219,9 @@ class PreferenceStats:
 class Preferences(KindVerbs[R]):
     """The preferences of one namespace: `preferences/<category>/<key>.md`.
 
-    Strengths fade by 0.01 of what they were with every day since the last update. That is computed from
-    `clock` (UTC) whenever a preference is read, and never written. Below 0.1 a preference is hidden.
+    A strength loses a hundredth of its stored value with every day since the last update. The loss is
+    computed from `clock` (UTC) whenever a preference is read; it is never written. Below 0.1 a
+    preference is hidden.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class Project(KindVerbs[R]):
         """Return the sections of preferences, decisions and choices; without any, the first paragraph.
 
         Args:
-            max_chars: the most characters to return, a note of what is left out included (it is never cut).
+            max_chars: the most characters to return, including a note on things left out, which is never cut.
 
         Raises:
             MemoryNotFound: there is no file yet.

@@ -93,7 +93,7 @@ class Proposable(NamedTuple):
 _TEXT, _NUMBER, _FLAG, _OBJECT = ({"type": name} for name in ("string", "number", "boolean", "object"))
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _BASE = {"base": _TEXT_OR_NULL}
-# Part of what makes two proposals the same: where a source has changed, another one is made.
+# Two proposals are the same only with equal bases: if a source has changed, another one is made.
 _BASES = {"bases": {"type": ["object", "null"], "additionalProperties": _TEXT, "default": None}}
 _TEXTS, _NO_TEXT = {"type": "array", "items": _TEXT}, {**_TEXT_OR_NULL, "default": None}
 _PATH = {"path": _TEXT}

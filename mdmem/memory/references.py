@@ -183,7 +183,7 @@ class References(Generic[R]):
 
         Args:
             paths: only in these.
-            accept: also renew the pins of what has changed since.
+            accept: also renew the pins of code that has changed since.
         """
 
         def build() -> EditPlan:

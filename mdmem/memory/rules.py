@@ -76,8 +76,8 @@ Found: TypeAlias = list[Rule]  # `list` is also a verb here
 class Rules(Generic[R]):
     """The rules that speak to a scope: those of everyone, of its project, of its user, and its own.
 
-    Rules of the same name in several layers all apply. A rule whose frontmatter cannot be read applies
-    always, with priority 0, and says so: one rule too many does less harm than one that is lost.
+    Rules of the same name in several layers all apply. A rule with unreadable frontmatter
+    always applies, with priority 0, and says so: one rule too many does less harm than a lost rule.
     """
 
     def __init__(self, vault: Vault, run: Callable[[Build], R], scope: Scope, find_states: StatesAt) -> None:

@@ -144,7 +144,7 @@ def find_successors(view: View) -> dict[str, str]:
 def supersede(
     vault: Vault, view: Callable[[], View], old: str, by: str, at: datetime, *, is_written: bool = False
 ) -> EditPlan:
-    """Plan that one memory takes the place of another, whose `valid_to` becomes `at` if it has none.
+    """Plan that one memory replaces another; `valid_to` of the other becomes `at` if it has none.
 
     With `is_written`, the successor is written by the same change, and need not be there yet.
     """
@@ -168,7 +168,7 @@ def supersede(
 
 
 def contradict(vault: Vault, path: str, by: str, at: datetime) -> EditPlan:
-    """Plan that a memory speaks against another, whose `valid_to` becomes `at` if it has none."""
+    """Plan that a memory speaks against another; `valid_to` of the other becomes `at` if it has none."""
     before, other = history.require(vault, path, None), _check_other(vault, path, by)
     written = before.fields.get(_CONTRADICTIONS)
     known = written if isinstance(written, list) else [written] if written else []

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from mdmem.index.view import Value, View
 
 
-_NO_SLIP = "no line differs only in case, whitespace or line ends: look for it with `mdmem search`"
+_NO_SLIP = "not even with other case, whitespace or line ends: look for it with `mdmem search`"
 
 
 class Listed(NamedTuple):

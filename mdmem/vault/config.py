@@ -103,7 +103,7 @@ class CheckSettings(NamedTuple):
 
     silenced: Annotated[Texts, Key("codes of findings that are not told; a secret always is")] = ()
     guests: Annotated[
-        Texts, Key("globs of what other tools write: what breaks a schema there is a note")
+        Texts, Key("globs of files that other tools write: there, a file that breaks a schema is a note")
     ] = ()
 
 
@@ -127,7 +127,7 @@ class ObservationSettings(NamedTuple):
     enabled: Annotated[bool, Key("hooks observe a session in which something is new")] = False
     compact: Annotated[bool, Key("a session that was observed is also compacted")] = False
     message_tokens: Annotated[int, Key("of messages after which they are observed", least=_LEAST)] = 1000
-    observation_tokens: Annotated[int, Key("of what is then reflected on", least=_LEAST)] = 2000
+    observation_tokens: Annotated[int, Key("of observations that are reflected on", least=_LEAST)] = 2000
     meta_at: Annotated[int, Key("reflections that are reflected on in turn", least=_LEAST)] = 5
 
 
@@ -152,9 +152,9 @@ class CaptureSettings(NamedTuple):
 class TierSettings(NamedTuple):
     """How long memories live from the moment on that they are given a tier, in hours; 0: for ever."""
 
-    working: Annotated[int, Key("of what is worked on")] = 72
-    episodic: Annotated[int, Key("of what happened")] = 30 * 24
-    semantic: Annotated[int, Key("of what is known")] = 0
+    working: Annotated[int, Key("of a memory of current work")] = 72
+    episodic: Annotated[int, Key("of a memory of an event")] = 30 * 24
+    semantic: Annotated[int, Key("of a memory of a fact")] = 0
     procedural: Annotated[int, Key("of how something is done")] = 0
 
 
@@ -260,7 +260,7 @@ _LIMITS = {
     "max_bytes": Key("of one memory", most=MOST_BYTES),
     "max_frontmatter_bytes": Key("of its frontmatter", most=4 * 2**20),
     "max_depth": Key("how deeply values may be nested", most=100),
-    "max_values": Key("values in a frontmatter, counting what an alias repeats", most=1_000_000),
+    "max_values": Key("values in a frontmatter; values that an alias repeats count again", most=1_000_000),
     "max_parts": Key(
         "headings, links, block ids or JSON values in a memory, of each", most=DEFAULT_LIMITS.max_parts
     ),

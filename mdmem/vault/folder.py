@@ -1,4 +1,4 @@
-"""The folder of a vault: finding it, making it, and the files of the workspace that are mounted in it."""
+"""Find the folder of a vault, make it, and resolve the files of the workspace that are mounted in it."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS, Config
 from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, is_under, path_text
 from mdmem.vault.walk import count_hidden, count_passed_over, list_others, walk
 
-_MOST_ENTRIES = 1_000  # of a folder that are looked into for a vault
+_MOST_ENTRIES = 1_000  # of a folder, in which a vault is looked for
 _MOST_NEAR = 5  # vaults that an error names
 
 IGNORE_FILE = ".gitignore"
 """The file of a vault that says what git leaves out of it."""
 
 PAST_MARK = ".mdmem/past.json"
-"""The file that marks a copy of what a vault said in the past, which is not changed."""
+"""The file that marks a folder as a copy of a past state of a vault; such a copy is never changed."""
 
 
 URL_SCHEMES = ("postgresql://", "postgres://")
-"""What the name of a vault in a database begins with."""
+"""How the name of a vault in a database begins."""
 
 
 def name_url(vault: str | os.PathLike[str] | None = None) -> str:
-    """Return the URL that names a vault, as an argument or in MDMEM_VAULT; empty where none does."""
+    """Return the URL of a vault, from the argument or MDMEM_VAULT; empty if that is no URL."""
     named = vault if vault is not None else os.environ.get("MDMEM_VAULT", "")
     return named if isinstance(named, str) and named.startswith(URL_SCHEMES) else ""
 
@@ -50,7 +50,7 @@ def find(vault: str | os.PathLike[str] | None = None) -> str:
 
 
 def find_around(folder: str) -> str | None:
-    """Return the nearest vault, upward from a folder, which may be in its `memories`; None without one."""
+    """Return the nearest vault: a folder, one above it, or `memories` in one of these; None without one."""
     return _find_in((folder, *above(folder)))
 
 
@@ -59,12 +59,12 @@ def _find_in(folders: Iterable[str]) -> str | None:
 
 
 def _list_places(folders: Iterable[str]) -> Iterator[str]:
-    """Yield where a vault is looked for."""
+    """Yield the folders that may be a vault: each of some folders, and `memories` in it."""
     return (place for folder in folders for place in (folder, os.path.join(folder, "memories")))
 
 
 def _list_vaults(folder: str) -> list[str]:
-    """List the vaults one folder down, by name: some of them, of a folder with a great many files."""
+    """List the first few vaults directly below a folder; look at only some entries of a very large one."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in islice(entries, _MOST_ENTRIES))
@@ -75,7 +75,7 @@ def _list_vaults(folder: str) -> list[str]:
 
 
 def workspace_of(root: str) -> str:
-    """Return what a vault's memories talk about: the git root that holds its folder, else its parent."""
+    """Return the workspace of a vault: the git root that its folder is in, or else the parent folder."""
     parent = os.path.dirname(root)
     return find_git_root(parent) or parent
 
@@ -87,16 +87,16 @@ def find_git_root(folder: str) -> str | None:
 
 
 def resolve(config: Config, root: str, workspace: str) -> dict[str, tuple[str, ...]]:
-    """Return the file of each mount, as names below the workspace.
+    """Return the file of each mount, as the parts of its path below the workspace.
 
     Args:
         config: its mounts map a path of the vault to a file, seen from the vault's folder.
         root, workspace: absolute paths without links.
 
     Raises:
-        ConfigInvalid: a mount leaves the workspace (a link in it may be what does), lies in the vault or in
-            git's folder, is hidden, is not a memory by its name, or stands for the same file as another; or
-            there are more than a hundred.
+        ConfigInvalid: a mount leaves the workspace (perhaps through a link), lies in the vault or in git's
+            folder, is hidden, does not have the name of a memory, or means the same file as another mount; or
+            there are more than a hundred mounts.
     """
     mounts, suffixes = config.mounts, config.suffixes
     if len(mounts) > MOST_MOUNTS:
@@ -140,13 +140,13 @@ def _fault_of_mount(parts: tuple[str, ...], file: str, root: str, suffixes: tupl
 
 
 def hides(target: str, file: str) -> bool:
-    """Return whether a mount of `target` hides another file, which stands at its path in the vault."""
+    """Return whether a mount of `target` would hide `file`, another file at the path of the mount."""
     is_there = os.path.exists(file) and os.path.exists(target)
     return os.path.lexists(file) and not (is_there and os.path.samefile(file, target))
 
 
 SESSIONS_IGNORED = ("**/sessions/*.jsonl", "**/sessions/.archive/")
-"""What git leaves out of the sessions, which are private and grow all the time."""
+"""The files of sessions that git ignores: they are private and grow all the time."""
 # Only directly below a namespace: a folder of that name among the notes is somebody's own.
 _NAMESPACES = [
     f"/{user}{project}{resource}"
@@ -160,9 +160,9 @@ _GITIGNORE = "".join(f"{line}\n" for line in _LINES)
 
 
 def find_missing_ignores(root: str) -> tuple[str, ...]:
-    """Return the lines of ours that the `.gitignore` of a vault lacks; all where that is no regular file.
+    """Return our lines that the `.gitignore` of a vault lacks: all of them if that is no regular file.
 
-    A line that is wider, such as the `working/` of vaults made before, stands for ours.
+    A wider line, such as `working/` in an older vault, counts as ours.
     """
     try:
         with files.opened(root) as folder:
@@ -210,13 +210,13 @@ class Made:
         files: its new files with their text.
         ignored: the lines that are added to the `.gitignore` that was there.
         unignored: those that it lacks and that cannot be added, as it is a link or a folder.
-        passed_over: of the files of text that were there, by suffix, how many are no memories; see
-            `mdmem.vault.walk.count_passed_over`; and Markdown below hidden folders, by the folder's name.
-        unmounted: the `AGENTS.md` of the repository, seen from the folder, where one in the folder stands in
-            its place; else empty.
-        is_found: whether it is the vault that is found from the current folder, without its name.
-        above: the vault that is found from the folder around it already, in the same repository; else empty.
-        repository: the root of the repository, where the folder around the vault is below it; else empty.
+        passed_over: how many text files that were there are no memories, by suffix (see
+            `mdmem.vault.walk.count_passed_over`), and how many Markdown files hidden folders hold, by folder.
+        unmounted: the path of the repository's `AGENTS.md` from the folder, if it is not mounted because the
+            folder has its own; else empty.
+        is_found: whether this vault is found from the current folder when no vault is named.
+        above: another vault of the same repository, which is found from the folder around; else empty.
+        repository: the root of the repository, unless it is the folder around the vault; else empty.
     """
 
     root: str
@@ -233,12 +233,12 @@ class Made:
 def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
     """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.
 
-    It is not where the folder has an `AGENTS.md` of its own, which the mount would hide. Files that are there
-    stay as they are, but a `.gitignore` gets the lines that it lacks. Where there is Markdown, the config
-    says that all is of other tools: `[check] guests`.
+    A folder that has its own `AGENTS.md` gets no mount, since the mount would hide that file. Files that are
+    there stay as they are, but a `.gitignore` gets the lines that it lacks. If the folder holds Markdown, the
+    config says that other tools write all files: `[check] guests`.
 
     Raises:
-        PathRefused: it is a file, is inside a vault, or holds one as `memories`.
+        PathRefused: the folder is a file, is inside a vault, or has a vault in its `memories`.
         Usage: the current folder is gone.
     """
     named = path_text(folder)
@@ -293,7 +293,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
 
 
 def _find_between(folder: str, repository: str, new: str) -> str:
-    """Find the vault from a folder up to the root of its repository, other than a new one; empty for none."""
+    """Find a vault other than `new`, from a folder up to the root of its repository; empty without one."""
     within = (each for each in (folder, *above(folder)) if not repository or is_under(each, repository))
     return next((place for place in _list_places(within) if place != new and is_vault(place)), "")
 
@@ -307,7 +307,7 @@ def _is_found(root: str) -> bool:
 
 
 def refuse_nested(root: str) -> None:
-    """Refuse a vault inside a vault, where each memory of the inner one would be in both."""
+    """Refuse a vault inside another vault: each memory of the inner one would be in both."""
     around = next(filter(is_vault, above(root)), None)
     if around:
         remedy = "use that vault, which is found from here, or make this one outside of it"

@@ -1,9 +1,9 @@
 """The journal: several files change together or not at all, whatever happens in between.
 
 A transaction has an id. In the staging folder its record is `<id>.one` or `<id>.many`, and the new content
-of its n-th file is `<id>.n`. Each step exchanges the staged file with its target, so that what was taken out
-stands in the staged file. When every step is done and checked, a record of several is renamed to
-`<id>.done`, and what was taken out goes to the trash, with a copy of what was brought.
+of its n-th file is `<id>.n`. Each step exchanges the staged file with its target, so that the old content
+stands in the staged file. When every step is done and checked, a record of several files is renamed to
+`<id>.done`. The old contents go to the trash, with a copy of the new ones.
 
 Only a record that was written here is believed (`mdmem.vault.mark`); what came into the staging folder in any
 other way is moved to `ASIDE`, unread.
@@ -13,12 +13,12 @@ is finished. So a vault is as it was before a transaction, or as it is after it.
 last on. A folder that they have emptied goes where a file takes its place, and is made again for its files.
 
 A loss of power is a crash that also takes what was not flushed, in any order; a rename happens whole or not
-at all. So, before the first step, the staged content is on the disk, and the entry of the change in the log;
-of several files, the record as well. Of one file, nothing waits for its record: what a step took out has the
-name `<id>.0` in the staging folder, or its hash in the trash, and the log says whose it was. The folders of
-the targets are flushed after the last step, and again when steps were undone, before the record goes. What
-can be lost all the same is the name of a record that did nothing: then the log tells of a change that was
-none, and to undo it is to do nothing.
+at all. So the staged content and the log's entry of the change are on the disk before the first step. The
+record of a change of several files is there, too. A change of one file does not wait for its record: the old
+content has the name `<id>.0` in the staging folder, or its hash in the trash, and the log says which
+file it was in. The folders of the targets are flushed after the last step, and again when steps were undone,
+before the record goes. Only the name of a record that did nothing can still be lost. Then the log tells of a
+change that was never made, and undoing it does nothing.
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ class Journal:
         if not pending(self.root):
             return 0
         done: set[str] = set()
-        # Only the log is sure to have what a change of one file says. It is asked once, for the folder and
-        # the log may both be full of what strangers wrote.
+        # Only the log is sure to have the entry of a change of one file. It is read once, since strangers may
+        # have filled both the folder and the log.
         last = next(self.trash.entries(), None)
         with files.opened(os.path.join(self.root, STAGING)) as staging:
             for record in sorted(os.listdir(staging)):

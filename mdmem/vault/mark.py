@@ -1,8 +1,8 @@
 """The mark of local state: what is under `.mdmem/local` is believed only where it was written.
 
 A repository, an archive or another machine may bring files there that say what to delete or overwrite. So
-records and log lines carry a keyed hash, and what is too large for one stands in a folder whose name nobody
-else can guess. The key is a secret of this user on this machine, which is kept outside of every vault.
+records and log lines carry a keyed hash. Data that is too large for a record stands in a folder with a name
+that nobody else can guess. The key is a secret of this user on this machine, outside of every vault.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class FileChange:
     """One memory of a change: the SHA-256 of its bytes before and after; None where it did not exist.
 
     `spelled`: the path as the store spells it, where it has several Unicode spellings. `mode`: the
-    permissions of what was deleted.
+    permissions of a deleted file.
     """
 
     path: str
@@ -209,7 +209,7 @@ class Entry:
 
 
 def hashed(data: bytes | None) -> str | None:
-    """Return the hash of what a file holds; None where there is none."""
+    """Return the hash of the bytes of a file; None if there is no file."""
     return None if data is None else digest(data)
 
 

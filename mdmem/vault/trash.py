@@ -5,9 +5,9 @@ It is swept first, and may be lost with the power.
 
 Both are bookkeeping under `.mdmem/local`, never in git: deleting them loses the history, no memory.
 
-What a loss of power may take: the name of a content, of which the file system moves all or nothing, so that
-it stands here or still where it was taken from; never a line of the log, which is on the disk before what it
-tells of is done.
+A loss of power may take back the move of a content into the trash. The file system moves a name as a whole or
+not at all, so the content then still stands where it was taken from. A line of the log is never lost: it is
+on the disk before the change that it tells of is made.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOT_OURS = {
 }
 # No line of the log is larger; a larger one was not written here.
 _MOST_BYTES = config.MOST_BYTES
-_LAST = 65_536  # bytes of the log behind an entry that may tell of what was met while it was done
+_LAST = 65_536  # the most bytes of the log behind an entry that is looked for
 _PART = ".part"
 _COUNT = ".size"  # of the file beside the folder that says how much is in it
 _DAY = 86_400
@@ -82,9 +82,9 @@ class TrashFolder:
                 os.fsync(trash)
 
     def keep_written(self, data: bytes, digest: str, like: files.Content | None) -> None:
-        """Put a copy of what a change wrote into the trash, as `keep` does; nothing waits for the disk.
+        """Put a copy of the content that a change wrote into the trash, without waiting for the disk.
 
-        Where it cannot be written it is not kept: less of what changes later can be told apart by `undo`.
+        A copy that cannot be written is left out. Then `undo` can tell fewer later changes apart.
         """
         if self.policy.max_bytes:
             # Written even where it is kept already.

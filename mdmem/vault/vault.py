@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_TRIES = 1_000  # to change what a program that takes no locks writes again and again
 _NAMED = 3  # of the memories of a change
-_OUTSIDE = "what belongs to other users, or to other sessions, is not part of what is bound here"
+_OUTSIDE = "it belongs to another user or session, which this scope cannot see"
 _REMEDIES = {
     "user": "change it in the scope of the user alone",
     "project": "change it in the scope of the project",

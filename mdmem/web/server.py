@@ -1,4 +1,4 @@
-"""Serve the page to a browser of this machine: its files to anybody, memories to who has the token."""
+"""Serve the page to a browser of this machine: its files to anybody, memories only with the token."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _SAFE = {
 _NAME = re.compile(rf"({re.escape(HOST)}|localhost)(:[0-9]{{1,5}})?")
 _AT_ONCE = 4  # requests that are worked on; others wait
 _MOST_BYTES = 4_000_000  # of a body
-# For a body to come; for a change to be waited for; after the index could not be made current.
+# The time for a body to arrive, the longest wait for a change, and the pause after the index failed.
 _BODY_SECONDS, _WAIT_SECONDS, _RETRY_SECONDS = 10.0, 25.0, 1.0
 _TOLD = {"created", "changed", "moved", "deleted", "ready", "stale", "dangling", "healed"}
 
@@ -70,9 +70,9 @@ class Changes:
         self._is_begun = self._is_ended = False
 
     async def wait(self, since: int = -1) -> int:
-        """Wait until the number is more than `since`, or for some time, and return it.
+        """Wait until more than `since` changes were counted, but not for long; return the count.
 
-        Nothing is watched before somebody waits.
+        The memories are watched from the first wait on.
         """
         if since >= 0 and not self._is_begun:
             self._is_begun = True
@@ -89,7 +89,7 @@ class Changes:
         self._changed = anyio.Event()
 
     def _follow(self, count: Callable[[], object]) -> None:
-        """Count the events of the memories, in a thread of its own; a vault in a database has none."""
+        """Count the events of the memories, in a thread of its own; a vault in a database has no events."""
         with suppress(MdmemError, RuntimeError), self._memory.watch() as self._watch:
             while not self._is_ended:
                 try:
@@ -117,7 +117,7 @@ class Api:
         self._limiter = CapacityLimiter(_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; an error says its code, and by the status what kind it is."""
+        """Answer a request. For an error, the body has its code, and the HTTP status tells its kind."""
         try:
             found = await self._answer(Request(scope, receive))
         except MdmemError as error:
@@ -138,7 +138,7 @@ class Api:
 
 
 async def _read_body(request: Request) -> Any:
-    """Read the JSON of a body, which has a bound, and has to come in time."""
+    """Read the body of a request as JSON; refuse one that is too large or too slow."""
     data = bytearray()
     try:
         with anyio.fail_after(_BODY_SECONDS):
@@ -160,10 +160,11 @@ async def _give_file(request: Request) -> Response:
 
 
 class PageApp:
-    """The page of some memories, for whoever comes from it; nothing of it is kept, framed or run elsewhere.
+    """Serves the page of some memories, and refuses requests from pages of other origins.
 
-    What a page of another origin sends says another host, also where that name leads here (DNS rebinding), or
-    another origin. The port may be any: ssh and editors forward it.
+    A request from a page of another origin names another host, even if that name leads to this machine (DNS
+    rebinding), or another origin. Any port will do, since ssh and editors forward it. Headers keep browsers
+    from storing the page, from framing it, and from loading its parts into other pages.
     """
 
     def __init__(self, memory: Memory, token: str) -> None:
@@ -200,7 +201,7 @@ def serve_page(memory: Memory, say: Callable[[str], None], *, opens: bool = Fals
     app = PageApp(memory, token := secrets.token_urlsafe(32))
     with listen(0) as listening, tempfile.NamedTemporaryFile("w", prefix="mdmem-", suffix=".html") as page:
         say(address := f"http://{HOST}:{listening.getsockname()[1]}/#{token}")
-        if opens:  # others can read a command line, but not this file; some browsers do not return
+        if opens:  # users can read command lines of others, but not this file; browsers may not return
             page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
             page.flush()
             threading.Thread(target=webbrowser.open, args=(f"file://{page.name}",), daemon=True).start()

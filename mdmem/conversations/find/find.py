@@ -36,7 +36,7 @@ COUNTED = 10_000
 MOST_NAMED = 10
 """Logs left out that are named at most."""
 
-_SNIPPET, _BEFORE = 240, 80  # characters of a snippet, and of what stands in it before the match
+_SNIPPET, _BEFORE = 240, 80  # characters of a snippet; before the match
 _BLOCK = 1 << 16  # bytes that are written to ripgrep at once
 _CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
 _SPAN = regex(r"([0-9]{1,6})([hdwm])")

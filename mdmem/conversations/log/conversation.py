@@ -1,4 +1,4 @@
-"""One session as its log has it: the state, read from the log's end, and its messages from either side."""
+"""Read one session from its log: the state from the end of the log, and the messages in either direction."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header
 _FAR = 1_000_000  # numbers that the last line may skip
 _FIX = "`mdmem sessions check --fix` rewrites the log"
 _STEP = 1 << 14  # bytes that are read at once towards the beginning
-_FEW = 100  # numbers that are read even where they are gone
+_FEW = 100  # numbers; a range of gone numbers that is no longer is read, not skipped
 _TAIL = 64  # bytes before a position, which say whether a log is still the one that was read
 
 
@@ -58,7 +58,7 @@ class LogPosition(NamedTuple):
 
 
 class PlacedRecord(NamedTuple):
-    """A record, the last number that it takes, its line, and, for `faults`, which of the lines that is."""
+    """A record, the last number that it takes, its line, and its line number, which `faults` needs."""
 
     record: LogRecord
     last: int
@@ -67,7 +67,7 @@ class PlacedRecord(NamedTuple):
 
     @property
     def is_base(self) -> bool:
-        """Whether it says all that the lines up to it do."""
+        """Return whether a snapshot in the record holds the state of all lines up to it."""
         snapshot = self.record.snapshot
         return snapshot is not None and snapshot.is_at(self.line.start, self.record.seq)
 
@@ -75,10 +75,11 @@ class PlacedRecord(NamedTuple):
 def judge(
     blocks: Iterable[Sequence[PlacedRecord]], reached: int = 0
 ) -> Iterator[list[tuple[PlacedRecord, bool, bool]]]:
-    """Decide of each record of a log whether it counts, and whether that is certain.
+    """Decide whether each record of a log counts, and whether that is certain.
 
-    A record counts if its number follows those before it. One that skips numbers counts too, unless the next
-    one goes back: then the number was wrong. A snapshot counts where it was written, whatever is before it.
+    A record counts if its number follows the numbers before it. A record that skips numbers counts too,
+    unless the next number is not higher: then the skip was wrong. A snapshot counts at the place where it was
+    written, no matter which lines are before it.
 
     Args:
         blocks: the records, in order.
@@ -106,13 +107,13 @@ def judge(
 
 
 class Conversation:
-    """A session's log, open, and its state: that of an empty session where there is no log yet.
+    """An open log of a session and the session's state. Without a log yet, the state is an empty session's.
 
     Attributes:
-        log: as it was opened.
-        state: what its lines say; `log` of it is empty where there is none yet.
-        most: bytes of a line beyond which it is passed over.
-        is_settled: whether no line to come can change what counts of those that were read.
+        log: the log, as it was when it was opened.
+        state: what the lines of the log say; `state.log` is empty while there is no log.
+        most: the most bytes of a line; longer lines are passed over.
+        is_settled: whether it is certain which of the lines read so far count, no matter which lines follow.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class Conversation:
         known: tuple[State, LogPosition] | None = None,
         within: int | None = None,
     ) -> None:
-        """Read the state; from `known` on where the log has only grown since.
+        """Read the state. If the log has only grown since `known`, read only the new lines.
 
         Raises:
             SessionConflict: the log is of another key, or of no session.
@@ -150,11 +151,11 @@ class Conversation:
 
     @property
     def position(self) -> LogPosition:
-        """Where the next line begins."""
+        """Return the position behind the last whole line, where the next line begins."""
         return LogPosition.of(self.log, whole_size(self.log))
 
     def go_on(self) -> State:
-        """Copy the state before lines are appended: others read with the one before."""
+        """Replace the state by a copy before lines are appended, since others may still read the old one."""
         self.state, self.is_settled = self.state.copy(), True
         return self.state
 
@@ -181,11 +182,11 @@ class Conversation:
     # -- lines --------------------------------------------------------------------------------------------
 
     def records(self, first: int = 1) -> Iterator[LogRecord]:
-        """Read the records from that of the number `first` on, in order."""
+        """Read the records from the number `first` on, in order."""
         return chain.from_iterable(self.record_blocks(first))
 
     def record_blocks(self, first: int = 1) -> Iterator[list[LogRecord]]:
-        """Read the records from that of the number `first` on, in blocks."""
+        """Read the records from the number `first` on, in blocks."""
         return ([each.record for each in block] for block in self._read_from(first))
 
     def _read_from(self, first: int) -> Iterator[list[PlacedRecord]]:
@@ -201,9 +202,9 @@ class Conversation:
         yield from blocks
 
     def blocks_back(self, gone: Ranges = NOTHING) -> Iterator[list[PlacedRecord]]:
-        """Read the records that count in blocks, the last one first, each block forwards.
+        """Read the records that count, in blocks: the last block first, but the records of a block in order.
 
-        Long ranges of numbers that are gone may be passed over.
+        Long ranges of the numbers in `gone` may be skipped.
         """
         end, following = whole_size(self.log), self.state.seq + 1
         while end > 0 and not self.state.is_disordered:
@@ -230,7 +231,7 @@ class Conversation:
         )
 
     def _read_counted(self, start: int, first: int = 1) -> Iterator[list[PlacedRecord]]:
-        """Read the records that count, in blocks, from a byte on at which a line begins.
+        """Read the records that count, in blocks, from the byte `start`, at which a line begins.
 
         Records before the number `first` and empty blocks are left out.
         """
@@ -243,7 +244,7 @@ class Conversation:
                 yield counted
 
     def _read_blocks(self, start: int = 0, end: int | None = None) -> Iterator[list[PlacedRecord]]:
-        """Read the lines that are records, whatever their numbers, between two places in bytes."""
+        """Read the records between the bytes `start` and `end`, in blocks, whether they count or not."""
         for block in line_blocks(self.log, start, end, self.most):
             records = read_records([line.data for line in block])
             yield [
@@ -253,9 +254,9 @@ class Conversation:
             ]
 
     def _check_snapshot(self, record: LogRecord, line: LogLine) -> LogRecord:
-        """Remove a snapshot that was made of other lines than those before it."""
+        """Remove the snapshot of a record, unless it was made from the lines before it."""
         snapshot = record.snapshot
-        # That of a vacuum is all that says some things.
+        # The snapshot of a vacuum stays: it alone holds some facts.
         if not snapshot or record.seq == self.state.vacuumed + 1 or snapshot.is_at(line.start, record.seq):
             return record
         return record._replace(snapshot=None)
@@ -291,7 +292,7 @@ class Conversation:
                 return
 
     def messages_of(self, records: Iterable[LogRecord]) -> list[Message]:
-        """Return the messages of records, with the fields that they lacked."""
+        """Return the messages of records, with the fields that later records added to them."""
         return self._amend_messages(messages_in(records))
 
     def _amend_messages(self, messages: list[Message]) -> list[Message]:
@@ -303,7 +304,7 @@ class Conversation:
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
-        """The numbers that no summary in the context covers, as ranges, in order."""
+        """Return the ranges of numbers that no summary in the context covers, in order."""
         starts = [1, *(each.last + 1 for each in self.state.context)]
         ends = [*(each.first - 1 for each in self.state.context), self.state.seq]
         return [(start, end) for start, end in zip(starts, ends, strict=True) if start <= end]
@@ -326,7 +327,7 @@ class Conversation:
 
     @property
     def recent_ids(self) -> dict[str, tuple[int, str]]:
-        """Number and hash of each message with an id among the last 1,000 numbers, by that id."""
+        """Return the number and hash of each message with an id, by id, of the last 1,000 numbers."""
         state = self.state
         if state.recent_ids is None:
             back = chain.from_iterable(self._message_blocks_back())
@@ -340,7 +341,7 @@ class Conversation:
         return record.summary if record and record.seq == seq else None
 
     def standing_for(self, summary: RunSummary) -> list[Message]:
-        """Read the messages that a leaf of this log stands for, also those that left the history since."""
+        """Read the messages that a leaf summary of this log stands for, even if they left the history."""
         messages: list[Message] = []
         gone: list[tuple[int, int]] = []
         for record in self.records(summary.first):
@@ -356,10 +357,10 @@ class Conversation:
     def adding(
         self, messages: Sequence[Mapping[str, Any] | None], *, by_id: bool
     ) -> tuple[LogRecord | None, list[int | None]]:
-        """Return the record that adds messages, and the number of each; `by_id` adds no id twice.
+        """Return the record that adds messages, and the number of each; with `by_id`, add each id only once.
 
         Raises:
-            SessionConflict: another message in the history, or among these, has the id of one.
+            SessionConflict: a different message in the history, or among these messages, has the same id.
         """
         state = self.state
         has_ids = by_id and any(data and data.get("id") for data in messages)
@@ -399,7 +400,7 @@ class Conversation:
         return LogRecord(seq=0, drop=drop, live=live, context=tuple(left))
 
     def _open_summaries(self, is_open: Callable[[RunSummary], bool]) -> Iterator[RunSummary]:
-        """Yield the summaries in the context, and those that they condense where they are open."""
+        """Yield the summaries in the context, and those that a summary condenses if `is_open` says so."""
         waiting, opened = list(self.state.context), set[int]()
         while waiting:
             summary = waiting.pop()
@@ -410,7 +411,7 @@ class Conversation:
                     waiting += filter(None, map(self.summary, summary.of))
 
     def write_vacuumed(self, at: str, **changed: Any) -> Iterator[bytes]:
-        """Return the lines of the log without what is no longer in the history; every number stays."""
+        """Return the lines of the log without messages that left the history; the numbers stay the same."""
         state, kept = self.state.copy(), {each.seq for each in self._open_summaries(lambda _: True)}
         state.has_dropped = False
         state.amended = {number: fields for number, fields in state.amended.items() if state.holds(number)}
@@ -476,7 +477,7 @@ def _rewrite_lines(state: State, kept: Iterable[LogRecord | bytes], at: str) -> 
 
 
 def find_header(log: Log, most: int) -> LogHeader | None:
-    """Find the first line of a log behind lines that a crash has torn; None where there is none yet."""
+    """Find the header of a log, perhaps behind lines that a crash has torn; None if there is none yet."""
     for number, line in enumerate(lines(log, 0, _HEADER_WITHIN, most)):
         header = read_header(line.data) if line.data else None
         if header:
@@ -544,7 +545,7 @@ def _find_record_faults(log: Log, state: State, each: PlacedRecord, *, counts: b
 def _find_contradictions(state: State, seq: int, snapshot: Snapshot, start: int) -> str:
     """Name the fields in which a snapshot differs from the lines before it."""
     lines_say = state.snapshot._replace(start=start)._asdict()
-    if seq == state.vacuumed + 1:  # what else the log said before it was rewritten stands here alone
+    if seq == state.vacuumed + 1:  # only this snapshot has the rest of the log before the rewrite
         names = ["start"] if snapshot.has_dropped else ["start", "live"]
     else:
         names = [name for name in lines_say if name not in {"seq", "is_disordered"}]

@@ -59,7 +59,7 @@ _MOST_NAME, _KEPT_OF_NAME = 200, 100  # bytes of a name, and of a longer one wha
 _HASHED = regex("~[0-9a-f]{64}$")  # what ends so is hashed as well: no two keys share a name
 _STARS = {"**": ".*", "*": "[^:]*"}
 _MOST_ALIASES = 10  # one behind the other, as older versions have left them
-_MOST_KNOWN = 1_000  # sessions whose state is remembered
+_MOST_KNOWN = 1_000  # sessions with a remembered state
 _LEAST_END = 1 << 24  # bytes that are read from the end of a log, however small the config's limit is
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
 REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
@@ -283,7 +283,7 @@ class SessionLogs:
             yield tuple(map(self._load_conversation, paths, logs, keys, [self.end] * len(keys)))
 
     def append(self, conversation: Conversation, record: LogRecord) -> None:
-        """Append a record, with its next number, to a log whose lock is held; `commit` does both."""
+        """Append a record with the next number; the caller holds the lock. `commit` takes the lock too."""
         log = conversation.log
         refuse_later(conversation)
         state = conversation.go_on()
@@ -475,10 +475,10 @@ def name_of(key: str) -> str:
 
 
 def bound_to(thread: str, vault: Vault) -> Vault:
-    """Return a vault that holds, of what conversations left behind, only what is of one thread.
+    """Return a vault that hides what conversations left behind, except what belongs to one thread.
 
-    That is its working memory and, also where it is another name of a session, the summary and the
-    observations.
+    That is the working memory of the thread, and the summary and observations of its session, even if the
+    thread is an alias of the session.
     """
     working = f"{WORKING.folder}/threads/{encode_id(thread)}"
     kept = [f"{working}{suffix}" for suffix in SUFFIXES]
@@ -514,7 +514,7 @@ def now() -> str:
 
 
 def refuse_later(conversation: Conversation) -> None:
-    """Refuse to write a log whose format this code does not know."""
+    """Refuse to write a log in a format that this code does not know."""
     version = conversation.state.version
     if version > VERSION:
         reason = f"it has version {version} of the format, and this program writes {VERSION}"

@@ -173,7 +173,7 @@ class Message(NamedTuple):
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of what it holds, the order of its fields included."""
+        """Return the SHA-256 of the message; the order of its fields counts."""
         return digest(encoded(self.written).encode("utf-8", "surrogatepass"))
 
     @property

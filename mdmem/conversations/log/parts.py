@@ -42,7 +42,7 @@ _BASE64 = regex(
     r"(?:[A-Za-z0-9_+/-]{60,}+={0,2}\s++)*+[A-Za-z0-9_+/-]*+={0,2}\s*+\Z"
 )
 _LEAST_BASE64 = 256  # characters
-_TOKENS_OF_MEDIA, _BETWEEN = 256, 2  # of a picture or a file, and of what stands between two messages
+_TOKENS_OF_MEDIA, _BETWEEN = 256, 2  # of a picture or file; between two messages
 _ITEMS = (10**6, 300, 100, 30, 10, 3, 1, 0)  # how many elements a list that is cut may keep
 _JSON = json.JSONEncoder(ensure_ascii=False, default=dict).encode
 

@@ -274,7 +274,7 @@ def _read_summary(shape: Mapping[str, Any]) -> RunSummary:
     summary = RunSummary(**_read_fields(_OF_SUMMARY, _OF_SUMMARY, shape))
     # What condenses others stands behind them: nobody who follows `of` comes round in a circle.
     if not 0 < summary.first <= summary.last < summary.seq or any(each >= summary.seq for each in summary.of):
-        raise ValueError("a summary of what is not before it")
+        raise ValueError("a summary stands before a message or summary that it stands for")
     return summary
 
 

@@ -27,7 +27,7 @@ _REMEDY = (
     f"give `{NONE}`, or the command line of a program that answers, such as `claude -p` or `llm -m NAME`"
 )
 _LONGEST_NAME, _LONGEST_COMPLAINT = 100, 300  # characters
-_MOST_BYTES = 1 << 20  # of an answer, and of what is printed to standard error
+_MOST_BYTES = 1 << 20  # of an answer, and of standard error
 _PAUSE = 0.05  # seconds between two looks at how much was printed
 # What a coding tool sets for what runs inside of it, and refuses to start with.
 _OF_HOSTS = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")

@@ -58,9 +58,9 @@ def from_event(event: str, data: Mapping[str, Any]) -> list[Candidate]:
 
     Args:
         event: one of `EVENTS`.
-        data: text under `title` or the name of what it is about (`task`, `feature`, `decision`, `milestone`,
-            `preference`, `error`), further text under `description` or `solution`; of a preference also
-            `category`, `key` and `value`. Other fields are not read.
+        data: the text, under `title` or its subject (`task`, `feature`, `decision`, `milestone`,
+            `preference`, `error`), and further text under `description` or `solution`. A preference also
+            has `category`, `key` and `value`. Other fields are not read.
     """
     if event not in _KINDS:
         raise Usage(problem=f"an event is {', '.join(EVENTS)}, not {clipped(in_line(str(event)), 60)!r}")

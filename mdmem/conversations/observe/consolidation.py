@@ -83,7 +83,7 @@ class RedundancyStrategy:
             return ""
         asked = _write_request("merge", documents, sum(estimate(each.body) for each in documents))
         answer = reply(generator, asked, 2 * estimate(asked))
-        reason = f"they say much of the same, of which {answer.by} made one text"
+        reason = f"they say much of the same; {answer.by} made one text of both"
         return answer.problem or _draft_merge(documents, reason, newer.path, f"{answer.value}\n")
 
 

@@ -27,9 +27,9 @@ ASKED, DECIDED, SAID, FILES, ERROR, OPEN = "asked", "decided", "said", "files", 
 
 _LEAST, _FULL = 3, 6  # words of a sentence that tells an outcome, and of any other
 _NAMED, _LAST = 2, 3  # names that make up for words; sentences among which a question waits for an answer
-_SHORT, _WHOLE = 60, 800  # characters of an answer or of praise, and of what is quoted whole
-_SHOWN, _TASKS = 2, 3  # errors and tasks to do that are named of one message
-_REPORTED, _ON_THE_WAY = 25, 2  # sentences of a report, and of what is said before it
+_SHORT, _WHOLE = 60, 800  # characters of an answer or of praise; of a text that is quoted whole
+_SHOWN, _TASKS = 2, 3  # the most errors, and tasks to do, that are named for one message
+_REPORTED, _ON_THE_WAY = 25, 2  # sentences of a report; of findings before it
 # Of people who talk, chosen on one conversation of LoCoMo (bench/retrieval.py --observations): what each of
 # two words about people or a time adds to the weight of a sentence; the power of its tokens; the part of the
 # target; how many sentences are looked at, and kept of a message.

@@ -1,8 +1,8 @@
 """Extract what the user of an agent wishes to last: preferences, constraints, decisions, facts.
 
-A sentence counts where it begins as such a wish does, with a cue of `cues.toml`, or else what follows a
-semicolon in it does. Questions, code, quotations, pasted documents and what programs print are passed over.
-Most of what people tell an agent is about the task at hand, so little is taken; a model can find the rest
+A sentence counts if it begins with a cue of `cues.toml`, as such wishes do, or if the part behind a semicolon
+does. Questions, code, quotations, pasted documents and outputs of programs are passed over. People mostly
+tell an agent about the task at hand, so little is taken; a model can find the rest
 (`mdmem.conversations.observe.quotation`).
 """
 

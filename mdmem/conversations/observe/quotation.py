@@ -63,8 +63,8 @@ def added_by(
 ) -> Additions:
     """Add the candidates that a model names to known ones, in the order of their places.
 
-    A model only adds: what it quotes has to stand in the message, apart from its blanks and line ends, and
-    outside of what is known. Without a sound answer the known ones are all.
+    A model only adds: its quotations have to stand in the message (blanks and line ends may differ), and
+    outside of the known candidates. Without a sound answer, only the known candidates are returned.
 
     Args:
         generator: asks the model, once.

@@ -62,10 +62,10 @@ def statements_in(note: Document) -> dict[str, Span]:
 
 
 def find_standing(vault: Vault, place: str, said: str) -> Standing | None:
-    """Find what says the same as a text.
+    """Find the statement that says the same as a text.
 
     Args:
-        place: a note, of which each bullet is a statement; a preference; or a folder of preferences or rules.
+        place: a note (each of its bullets is a statement), a preference, or a folder of preferences or rules.
     """
     wanted = normal(said)
     if place.endswith(".md") and not is_under(place, PREFERENCE.folder):

@@ -33,7 +33,7 @@ from mdmem.vault.paths import StrPath, check_memory, is_under, join, path_text
 from mdmem.vault.plan import EditPlan, deletion, edit
 from mdmem.vault.vault import Vault
 
-_TARGET = 500  # tokens of what one time adds
+_TARGET = 500  # the tokens that are added at one time
 _HEADINGS = {"key_points": "Key points", "decisions": "Decisions", "action_items": "Action items"}
 _SUMMARY = "Summary"
 _AROUND = regex(r"\A- | \(#[0-9]+\)\Z")

@@ -23,7 +23,7 @@ FEWEST = MappingProxyType({"message": 100, "turn": 20, "session": 50})
 """From how many messages on a conversation is made shorter, by unit."""
 _FORM = Message(0, {"role": "assistant", "content": ""}).tokens  # of a message without words
 _LEAST = 8  # tokens that are worth a message
-_LAST_TURNS = 2  # that stay whole, where they take no more than half of what is kept
+_LAST_TURNS = 2  # that stay whole if they take at most half of the tokens to keep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

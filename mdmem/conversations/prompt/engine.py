@@ -40,10 +40,10 @@ MOST_DISCARDED = 20
 """How many summaries in a row may come to nothing because others changed what they stand for."""
 
 _LEAF_TARGET, _CONDENSED_TARGET = 1_200, 2_000  # the most tokens of a summary
-_SHARE = 0.35  # of the tokens of what a summary stands for
+_SHARE = 0.35  # of the tokens that a summary stands for
 _LEAST_TARGET = 16  # tokens
-_FORM = 120  # tokens of what stands around the text of a summary in a prompt, about
-_EARLIER = 2  # summaries of what was before, which a model gets to see
+_FORM = 120  # about how many tokens stand around the text of a summary in a prompt
+_EARLIER = 2  # earlier summaries that a model gets to see
 _LOOK_AHEAD = 1_000  # messages in which an answer to a call is looked for
 _AT_ONCE = 256  # messages that are counted at once
 _FILLED = ("reasoning", "reasoning_content", "model", "model_name", "created_at")

@@ -225,7 +225,7 @@ def read_newest(conversation: Conversation, budget: int) -> tuple[list[Message],
     newest: list[Message] = []
     asked: Message | None = None
     read = further = 0
-    waiting = Counter[str]()  # answers whose call was not yet read
+    waiting = Counter[str]()  # answers to calls that were not yet read
     for message in conversation.uncovered_back():
         asked = asked or (message if is_asked(message) else None)
         if read <= budget or (+waiting and further < _LOOK_BACK):

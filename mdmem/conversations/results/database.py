@@ -342,10 +342,10 @@ def list_references(
     """Return what outputs name: as it was found first, or the last used ones, the newest first.
 
     Args:
-        connection, namespace: of which outputs.
-        columns: only where type, session or tool are so; None for any.
-        limit: at most this many, the last used ones.
-        ending: only what is called so, or whose path ends so.
+        connection, namespace: where the outputs are.
+        columns: the type, session or tool that a name must have; None for any.
+        limit: return at most this many, those used last.
+        ending: return only this name, and paths that end with it behind a `/`.
     """
     where, values = _where(namespace, **columns)
     if ending is not None:

@@ -52,8 +52,8 @@ _DEFINITIONS = (
     (FUNCTION, regex(rf"{_BEGIN}{_DEF}{_NAME}{_CALL}")),
     (CLASS, regex(rf"{_BEGIN}(?:{_TYPE}(?:{_NAME}{_BODY}|{_CAPITAL}(?=[ \t]*+$))|{_ALIAS}|{_IMPL})")),
 )
-# Each row: a type, and a pattern whose last group is the name (for paths: path, first line, last line). Bare
-# paths come last. Within a line, a definition has to look unlike prose.
+# Each row: a type and a pattern. The last group is the name; for paths the groups are path, first line and
+# last line. Bare paths come last. Within a line, a definition has to look unlike prose.
 _TABLE = (
     (FUNCTION, regex(r'File "[^"\n]{1,500}", line [0-9]{1,9}, in ([^\W\d]\w{0,199})')),
     (FILE, regex(r'File "([^"\n]{1,500})", line ([0-9]{1,9})')),

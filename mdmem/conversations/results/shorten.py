@@ -59,7 +59,7 @@ class Shortened(NamedTuple):
 
 
 def shortened(tool: str, text: str, most: int = MOST) -> Shortened:
-    """Return the short form of what a tool has printed, without secrets of known formats.
+    """Shorten the output of a tool, and remove secrets of known formats.
 
     Args:
         tool: its name, in any case, with or without what a server puts before it. `Read`, `view` and
@@ -84,7 +84,7 @@ def redacted(text: str) -> Shortened:
     secrets = secret.find(plain)
     for each in reversed(secrets):
         start, end = each.span
-        lines = LINE_END.sub("\n", text[start:end]).split("\n")  # each of which stays one
+        lines = LINE_END.sub("\n", text[start:end]).split("\n")  # each line stays one line
         words = (each.word if len(each.word) <= len(line) else "*" * len(line) for line in lines)
         text = text[:start] + "\n".join(words) + text[end:]
     return Shortened(text, secrets=tuple(dict.fromkeys(each.kind for each in secrets)))
@@ -123,7 +123,7 @@ def _choose_definitions(lines: Sequence[str], _text: str) -> Iterator[int]:
 
 
 def _choose_errors(lines: Sequence[str], text: str) -> Iterator[int]:
-    """Yield the beginning and the end of what a program printed, and what is around errors."""
+    """Yield the numbers of the first and last lines of an output, and of the lines around errors."""
     errors = _lines_with_errors(lines, text)
     if errors:
         yield from _first_and_last(len(lines), _SIDE // 3, _SIDE)

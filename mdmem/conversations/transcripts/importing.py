@@ -1,4 +1,4 @@
-"""Import conversations of other programs, however large: each message once, and behind what is there.
+"""Import conversations of other programs, of any size; add each message once, behind those that are there.
 
 Messages of a transcript that the log holds are recognised by their hashes, in order; what follows is added.
 The log also keeps how far the transcript was read, so that its start is not read again.
@@ -33,12 +33,12 @@ from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.vault import files
 
 HOOK_SECONDS = 1.0
-"""How long a hook reads while its host waits; of a very long transcript, the next one reads on."""
+"""How long a hook reads while its host waits; the next hook goes on with a very long transcript."""
 _WAIT_SECONDS = 60.0  # for another import of the same session; a hook waits for none
 _LINE = 1 << 20  # characters of entries that become one line of the log
 _ENVELOPE = 4_096  # bytes of a line without its messages
-_MOST_BACK = 200  # messages behind which nothing is replaced
-_MOST_REASONS = 100  # of one transcript that are listed
+_MOST_BACK = 200  # the last messages; only these may be replaced
+_MOST_REASONS = 100  # that are listed for one transcript
 _OF_AGENT = "it belongs to a subagent: its answer stands in the session that asked"
 
 
@@ -69,7 +69,7 @@ def import_transcripts(
     rename: bool = False,
     seconds: float | None = None,
 ) -> SessionImport:
-    """Import as `Sessions.import_`; what is not read in `seconds` is left to the next import."""
+    """Import as `Sessions.import_` does, for at most `seconds`; the next import goes on from there."""
     if form is None and len(paths) > 1 and (paths[0] in FORMATS or not os.path.lexists(paths[0])):
         form, *paths = paths
     if key is not None and (len(paths) != 1 or os.path.isdir(paths[0])):
@@ -112,7 +112,7 @@ class _NotImported(Exception):
 
 
 class _Position(NamedTuple):
-    """How far a transcript was read: its last entry, as in `TranscriptEntry`, and the hash of its summary."""
+    """How far a transcript was read: the last entry (see `TranscriptEntry`), and the hash of the summary."""
 
     number: int = 0
     start: int = 0
@@ -122,7 +122,7 @@ class _Position(NamedTuple):
 
     @classmethod
     def read(cls, kept: Any) -> _Position:
-        """Read a position as a log keeps it; the start of the transcript where it is something else."""
+        """Read a position that a log keeps; return the start of the transcript if it is none."""
         try:
             position = cls(**kept)
         except TypeError:
@@ -137,7 +137,7 @@ class _Position(NamedTuple):
 
 
 class _Importer:
-    """The import of one transcript into one session; of many reasons to leave parts out, some are counted."""
+    """Imports one transcript into one session, and lists why parts are left out; counts further reasons."""
 
     def __init__(self, logs: SessionLogs, transcript: Transcript, seconds: float | None) -> None:
         self.reasons: list[str] = []
@@ -203,7 +203,7 @@ class _Importer:
         return entry is not None and entry.number <= self._transcript.dropped
 
     def _resume(self, known: _Position) -> tuple[_Position, Iterator[TranscriptEntry]] | None:
-        """Go on where the last import ended; None where that place is gone from the transcript."""
+        """Go on where the last import ended; None if there was none, or the transcript lost that place."""
         if not known.number:
             return None
         entries = self._transcript.read(known.start, known.number)
@@ -212,7 +212,7 @@ class _Importer:
         return (known, entries) if is_same else None
 
     def _recognise_held(self, conversation: Conversation) -> tuple[_Position, Iterator[TranscriptEntry]]:
-        """Go on behind the last message that the log holds already, by the hashes of its messages."""
+        """Find the last message that the log holds already, by hashes and ids, and go on behind it."""
         held = (message for record in conversation.records() for message in messages_in([record]))
         entries = self._transcript.read(0, 1)
         position, last = _Position(), None
@@ -253,7 +253,7 @@ class _Importer:
         return None
 
     def _is_clean(self, text: str) -> bool:
-        """Return whether an entry has nothing to remove: most need not be written again."""
+        """Return whether nothing has to be removed from an entry; most entries need not be written again."""
         if text.count("{") + text.count("[") > MOST_DEEP:
             return False
         config = self._logs.vault.config
@@ -278,7 +278,7 @@ class _Importer:
             if messages and self._is_dropped(last):
                 own = Ranges([(state.seq + 1, state.seq + len(messages))])
                 record = conversation.dropping(own, state.live)
-            # What somebody has set since the last import is newer.
+            # A summary that somebody has set since the last import is newer, and stays.
             is_ours = not state.text or _hash_text(state.text) == position.summary
             text = summary if summary and is_ours else None
             cursors = {self._name: behind._asdict()}
@@ -297,14 +297,14 @@ class _Importer:
             count, first = found
             end, gone = (state.seq, count) if back else (first, 1)
             record = conversation.dropping(Ranges([(first, end)]), state.live - gone)
-            # A count of turns is obeyed once, wherever the next import begins.
+            # A number of turns is taken back only once: the next import begins behind this entry.
             behind = position.behind(entry) if isinstance(back, int) else position
             return record._replace(cursors={self._name: behind._asdict()}), None
 
         self._logs.commit(self._transcript.key, build)
 
     def set_aliases(self) -> None:
-        """Make the other keys of the conversation lead to it, but for those that are sessions themselves."""
+        """Make the other keys of the conversation lead to it, except keys that are sessions themselves."""
         logs, key = self._logs, self._transcript.key
         for alias in self._transcript.aliases:
             try:
@@ -338,9 +338,9 @@ def _hash_text(text: str) -> str:
 
 
 def _find_back(entry: TranscriptEntry, messages: Iterator[Message]) -> tuple[int, int] | None:
-    """Find what an entry takes back: how many messages, and the first number; None where none is there.
+    """Return how many messages an entry takes back, and the first number; None if it takes back none.
 
-    The messages come the last one first. No more are read than up to one that surely stays.
+    `messages` begins with the last message. Reading stops at a message that surely stays.
     """
     back, found = entry.takes_back, None
     if not back:

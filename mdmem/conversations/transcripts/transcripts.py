@@ -294,7 +294,7 @@ def _find_time(value: Mapping[str, Any]) -> str:
     return ""
 
 
-# -- whose conversation a file is -------------------------------------------------------------------------
+# -- which conversation a file belongs to ------------------------------------------------------------------
 
 
 def _choose_format(wanted: str, values: list[dict[str, Any]], beside: str) -> str:
@@ -586,9 +586,9 @@ def _id_of(value: Any) -> str:
 
 
 class _Form(NamedTuple):
-    """A format: what reads a message of it, what keys begin with, and what looks at the lines together.
+    """A format: the reader of its messages, the prefix of its keys, and `mark`, which reads all lines.
 
-    Only a format whose lines are read one by one has that; the others may be one JSON document as well.
+    Only a format that is read line by line has `mark`; the others may also be one JSON document.
     """
 
     read: Reader

@@ -14,8 +14,8 @@ from mdmem.diagnostic import Span
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import abridged, estimate, gap
 
-# Signs behind which a blank stands, those of Chinese, Japanese and Korean, and line ends. It begins with the
-# class of all of them, to the next of which `re` goes at once: with three branches it would try each letter.
+# Signs with a blank behind them, the signs of Chinese, Japanese and Korean, and line ends. The pattern begins
+# with one class of all these signs: `re` jumps to the next one. With three branches it would try each letter.
 _END = regex(
     r"[.!?\u2026\u3002\uff01\uff1f\uff1b\r\n](?:"
     r"(?<=[.!?\u2026])[.!?\u2026]*+[\"')\]\u2019\u201d\u00bb*_]*+(?=\s|\Z)"

@@ -1,7 +1,7 @@
-"""Which nodes of two versions of a document are the same: the one notion of identity.
+"""Match the nodes of two versions of a document that are the same. Nothing else defines what is the same.
 
-Surest first: block ids and labels, sections, equal parts below equal parents, the same words elsewhere, and
-last similar words.
+The surest matches come first: block ids and labels, then sections, then equal parts below equal parents, then
+the same words elsewhere, and last similar words.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ T = TypeVar("T")
 Word = str | tuple[str, int]
 # Scripts without blanks between words: each character counts as one.
 _WORD = regex(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-# Where links lead, as far as that is seen without reading the document: what stands there names no node.
+# The targets of links, as far as they are seen without parsing: two nodes that differ only there are one.
 _TARGET = regex(r"(?<=\]\()[^()\s]+(?=\))|(?<=\[\[)[^\[\]|\n]+|https?://[^\s<>()\[\]\"]+")
-_SIMILAR = 0.5  # share of equal words from which on two nodes may be one
+_SIMILAR = 0.5  # the least share of equal words at which two nodes may be one
 _SIMILAR_ELSEWHERE = 0.6
 _OTHER_KIND = 0.7
 NEARLY_ALL = 0.9
-"""Share of the words of a text from which on another one holds it."""
-_ABOUT = 0.1  # difference of two shares that are about equal
+"""The least share of the words of a text that another text has if it holds that text."""
+_ABOUT = 0.1  # the most by which two shares differ that are about equal
 TELLING = 4
-"""Words from which on a text is known again in another place, or in a longer one."""
+"""The least words of a text that is recognised in another place, or in a longer text."""
 _MOST_READ = 10_000  # characters of a node that are compared
-_MOST_PAIRS = 4_000  # of nodes between two matched ones that are compared
+_MOST_PAIRS = 4_000  # of nodes between two matched nodes; more are not compared
 _MAY_CHANGE_KIND = frozenset(["paragraph", "quote", "code", "html"])
 _CONTAINERS = frozenset(["root", "section", "list", "table"])
 
@@ -91,7 +91,7 @@ class Matching:
                 yield old, new
 
     def _match_once(self, key: Callable[[TreeNode], Hashable | None]) -> list[tuple[TreeNode, TreeNode]]:
-        """Match the free nodes that have a key which stands once in each tree; None is no key."""
+        """Match the free nodes with a key that one free node of each tree has; None is no key."""
         olds, news = (_find_single(filter(self._is_free, each.nodes), key) for each in (self.old, self.new))
         pairs = [(node, news[each]) for each, node in olds.items() if each in news]
         for pair in pairs:
@@ -183,11 +183,11 @@ class Matching:
         self._match_once(_own_words)
 
     def _say_enough(self, node: TreeNode) -> Hashable | None:
-        """Return what a node says if that is enough to know it again among several."""
+        """Return the words of a node if they are enough to recognise it among several; else None."""
         return _own_words(node) if len(self._words_of(node)) >= TELLING else None
 
     def _join_below(self, old: TreeNode, new: TreeNode) -> None:
-        """Match what stands in two equal nodes."""
+        """Match two equal nodes and all nodes below them, one by one."""
         for below, other in zip(old.walk(), new.walk(), strict=True):
             if self._is_free(below) and self._is_free(other):
                 self._pair_nodes(below, other)
@@ -201,7 +201,7 @@ class Matching:
         self._match_similar(free, others, lambda a, b: gap_of[a] == gap_of[b], _SIMILAR)
 
     def _match_places(self) -> None:
-        """Match similar nodes, and single ones between matched neighbours, whatever they say."""
+        """Match similar nodes, then single nodes between matched neighbours, no matter what these say."""
         for old, new in self._find_open():
             self._match_in_order(old.children, new.children, _said_first)
             self._match_similar_children(old, new)
@@ -259,7 +259,7 @@ class Matching:
         *,
         other_kind: bool = False,
     ) -> None:
-        """Match nodes of similar words, the most similar first, near ones before others."""
+        """Match nodes with similar words, the most similar first; near nodes get a small bonus."""
         scored = []
         if len(olds) * len(news) > _MOST_PAIRS:
             self._skipped.update(olds)
@@ -280,11 +280,11 @@ class Matching:
             others[False, m].append(rank)
         for rank, n, m in best:
             close = [each for each in (*others[True, n], *others[False, m]) if each <= rank + _ABOUT]
-            if len(close) > len("nm"):  # each of both lists has the pair itself
+            if len(close) > len("nm"):  # both lists have the pair itself
                 self.unsure.add(olds[n])
 
     def _measure_likeness(self, old: TreeNode, new: TreeNode) -> float:
-        """Return the share of equal words; more if nearly all of the shorter text is in the longer."""
+        """Return the share of equal words; at least `_SIMILAR` if one text has nearly all of the other."""
         words, others = self._words_of(old), self._words_of(new)
         if not words or not others:
             return 0.0
@@ -294,7 +294,7 @@ class Matching:
         return max(share, _SIMILAR) if is_part else share
 
     def is_other_entry(self, old: TreeNode) -> bool:
-        """Return whether an item or row lost the words that tell it apart, and its partner has few."""
+        """Return whether an item or row lost telling words, and shares few of them with its partner."""
         new = self._partner.get(old)
         parents = tuple(node.parent for node in (old, new) if node and node.parent)
         if old.kind not in {"item", "row"} or old.id or not new or self.is_equal(old):
@@ -319,7 +319,7 @@ class Matching:
 
 
 def pair_nearest(olds: int, news: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the places in two lists in pairs, with their distance; of too many those at about one place."""
+    """Yield pairs of places in two lists, with their distance; for long lists, only pairs of near places."""
     reach = news if olds * news <= _MOST_PAIRS else max(1, _MOST_PAIRS // olds // 2)
     for n in range(olds):
         middle = n * news // olds
@@ -358,12 +358,12 @@ def _find_single(
 
 
 def _own_words(node: TreeNode) -> Hashable | None:
-    """Return the words of a node; None if it has none, as a list."""
+    """Return the kind and words of a node; None for a section, or without words, as for a list."""
     return (node.kind, node.words) if node.words and node.kind != "section" else None
 
 
 def _said_first(node: TreeNode) -> Hashable | None:
-    """Return the first line of the words of a node."""
+    """Return the kind of a node and the first line of its words; None as in `_own_words`."""
     return (node.kind, node.words.partition("\n")[0]) if node.words and node.kind != "section" else None
 
 
@@ -373,7 +373,7 @@ def count_words(text: str) -> Counter[str]:
 
 
 def occurrences(text: str) -> frozenset[Word]:
-    """Return the words of a text, each as often as it stands there."""
+    """Return the words of a text; each repetition counts as another word."""
     counts: Counter[str] = Counter()
     found: set[Word] = set()
     for word in _WORD.findall(text.casefold()):

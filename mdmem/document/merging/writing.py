@@ -114,7 +114,7 @@ class Writer:
         return changed
 
     def _write_own(self, trio: Trio, margin: Margin, parent: int) -> Margin:
-        """Write the lines of a node itself; return the indentation of what stands in it."""
+        """Write the lines of a node without its children; return the indentation of the children."""
         node = trio.node
         self._chunks.append(_Chunk(self._merged_lead(trio)))
         self.written.append(Written(node.kind, node.words, parent))

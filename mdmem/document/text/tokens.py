@@ -31,9 +31,9 @@ _KINDS = (
 )
 # Thirds of a token that a byte of each kind costs behind each kind. A tokenizer divides a text where a word,
 # a number or a run of signs begins, and knows most words whole; so the costs are those of beginnings. They
-# are near to what o200k_base makes of prose in thirty languages, of code, and of what tools print. A sum over
-# pairs is no less than that of a part, and no more than that of the parts but for a token at each cut: for
-# what a part begins with costs as behind a sign, and at most three thirds less than behind anything else.
+# are near to those of o200k_base for prose in thirty languages, code, and outputs of tools. A text costs no
+# less than any part of it, and at most one token for each cut more than all parts together: the first byte of
+# a part costs as much as behind a sign, and at most three thirds less than behind anything else.
 #          a U D blank control - ! more | accents, Cyrillic, Hebrew, India, Georgian, Hangul, Han, pictures
 _COSTS = (
     "0223633200000000",  # a
@@ -114,8 +114,8 @@ _HIDDEN = (
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _PICTURE = "\u00a9\u00ae\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-# Scripts whose letters join, so that a joiner between two of them changes how a word is written: Arabic and
-# its kin, those of India, Sinhala, Burmese, Khmer, Mongolian.
+# Scripts with letters that join: a joiner between two letters changes how a word is written. They are Arabic
+# and its kin, the scripts of India, Sinhala, Burmese, Khmer, Mongolian.
 _JOINING = "\u0620-\u06ff\u0750-\u077f\u08a0-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17b3\u1820-\u18aa"
 # One of these at a place where people write it is kept; a second one behind it is not.
 _WRITTEN = (

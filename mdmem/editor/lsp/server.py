@@ -46,7 +46,7 @@ _WORKERS = 4  # questions that are worked on at once; others wait
 _SAVE_SECONDS = 1.0  # clients give up soon after
 _TRIES = 3  # to answer before something that is open changes
 _MOST_SYMBOLS = 200
-_LONGEST_NOTE = 500  # characters of what is told of a message that cannot be read
+_LONGEST_NOTE = 500  # characters of a note in the client's log
 _VS_CODE = ("Visual Studio Code", "code-server", "VSCodium", "Code - OSS")
 _TAKE_OVER = "Take over what is on disk"
 _FILES = types.FileOperationRegistrationOptions(
@@ -278,7 +278,7 @@ class MemoryLanguageServer(LanguageServer):
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
-        """Tell of what goes wrong with a message that has no answer."""
+        """Tell the client what goes wrong with a message that gets no answer."""
         try:
             yield
         except ValueError as error:
@@ -302,7 +302,7 @@ class MemoryLanguageServer(LanguageServer):
         with self._telling():
             for change in params.content_changes[-1:]:
                 if hasattr(change, "range"):
-                    raise ValueError(f"a part of {uri} was given, and not all of its text")
+                    raise ValueError(f"the client sent only a part of {uri}, not its whole text")
                 if document := self._documents.change(uri, version, change.text):
                     self._checks.take_change(document.uri)
 

@@ -47,7 +47,7 @@ Count = Callable[[str], int]
 _TEMPLATE = "context"
 _CHARACTERS_FOR_A_TOKEN = 128  # the longest token of o200k_base is one of blanks
 _LEAST_CHARACTERS = 1_000_000
-_LIST_SHARE = 10  # the list of what was left out has a tenth of the budget
+_LIST_SHARE = 10  # the list of things left out has a tenth of the budget
 _LEAST_CUT = 40  # tokens; a shorter beginning of an excerpt is not worth its place
 _BETWEEN = 1  # a token for the blank lines around a fence
 _MOST_FOUND = 50
@@ -432,7 +432,7 @@ class _PartDraft:
 
 
 class _Composer:
-    """Puts together a context of what was gathered."""
+    """Puts together a context from what its parts have gathered."""
 
     def __init__(
         self,

@@ -276,7 +276,7 @@ def _find_odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
                 yield about_file(here, "unportable-name", reason, hint, severity="warning")
             twin = folded.setdefault((above, name.casefold()), here)
             if twin != here:
-                message = f"differs only in case from {twin}: on macOS and Windows they are one"
+                message = f"differs only in case from {twin}: the same name on macOS and Windows"
                 hint = "rename one of them: `mdmem mv` takes every link along"
                 yield about_file(here, "case-twin", message, hint, severity="warning")
 

@@ -6,7 +6,7 @@ at or before the moment is taken. What neither knows is unsure, or not kept: tod
 An edit of another program that was taken back before the next change leaves no trace, and is not seen.
 
 A revision of git is no moment: branches and amended commits are not in the order of their times. It means
-what its commit holds, exactly, and nothing of what git does not track.
+exactly what its commit holds, without anything that git does not track.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def find_state(vault: Vault, path: str, then: Then) -> PastState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class PastCopy:
-    """A copy of what a scope read at a moment, or what a commit has of it.
+    """A copy of the memories that a scope could read at a moment, or that a commit holds.
 
     Attributes:
         root: its folder, a vault that refuses changes.

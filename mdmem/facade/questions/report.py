@@ -36,7 +36,7 @@ Remedy: TypeAlias = Callable[[], tuple[str, str]]
 
 
 class WeakMemory(NamedTuple):
-    """A memory, the kind of what is wrong with it, that in words, and the command that fixes it."""
+    """A memory, the kind of its problem, the problem in words, and the command that fixes it."""
 
     path: str
     kind: str

@@ -1,4 +1,4 @@
-"""How much memory there is: memories, bytes and tokens, by folder and by month."""
+"""Count how much memory there is: memories, bytes and tokens, by folder and by month."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MONTH = len("2024-01")
 
 
 class Amount(NamedTuple):
-    """What is in one folder, or of one month: memories, their bytes, and about how many tokens they are."""
+    """The memories of one folder or one month: how many, their bytes, and about how many tokens they have."""
 
     name: str
     memories: int = 0
@@ -27,7 +27,7 @@ class Amount(NamedTuple):
     tokens: int = 0
 
     def plus(self, size: int, tokens: int) -> Amount:
-        """Return the same with one memory more."""
+        """Return this amount with one more memory."""
         return Amount(self.name, self.memories + 1, self.bytes + size, self.tokens + tokens)
 
 
@@ -37,13 +37,13 @@ class MemoryStats:
 
     Attributes:
         memories: how many there are.
-        bytes: of all of them.
-        tokens: about how many they are to a model; see `mdmem.estimate`.
+        bytes: the bytes of all memories.
+        tokens: about how many tokens all memories are for a model; see `mdmem.estimate`.
         left_out: how many files look like memories and cannot be read as one; they are in no other number.
-        folders: by the folder of a kind, with the namespace before it, the largest first. All that is below
-            one counts; `.` is what stands in none.
-        months: by month, `2024-01`, of the day of each memory (see `mdmem.index.hit.day_of`), the earliest
-            first.
+        folders: the amount of each folder of a kind, with the namespace before it, the largest first. Its
+            subfolders count too; `.` stands for memories in no folder.
+        months: the amount of each month, such as `2024-01`, by the day of each memory (see
+            `mdmem.index.hit.day_of`), the earliest first.
     """
 
     memories: int
@@ -97,7 +97,7 @@ class MemorySize:
 
 
 def list_sizes(view: View, vault: Vault) -> list[MemorySize]:
-    """List how large each memory of a namespace is that can be read, the largest first."""
+    """List the sizes of the memories of a namespace that can be read, the largest first."""
     pointing = occurrences(view, types=(*LINKS, *CODE))
     broken = {each.place.path for each in pointing if each.place.state in {DANGLING, GONE}}
     found = []
@@ -110,5 +110,5 @@ def list_sizes(view: View, vault: Vault) -> list[MemorySize]:
 
 
 def _folder_of(path: str) -> str:
-    """Return the folder that a memory counts to: the first one behind the parts of a namespace."""
+    """Return the folder that a memory is counted in: its path up to the first folder below the namespace."""
     return "/".join(path.split("/")[:-1][: len(namespace_of(path)) + 1]) or "."

@@ -37,7 +37,7 @@ class MemoryStatus:
 
     Attributes:
         root: the absolute path of the vault's folder.
-        scope: whose memory, in words.
+        scope: the scope, in words.
         memories: how many there are.
         passed_over: the files of text that are no memories by their names, counted by suffix, and Markdown
             below hidden folders, by the name of the folder.

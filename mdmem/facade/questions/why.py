@@ -1,4 +1,4 @@
-"""Why: what a memory rests on, and how sure it is, term by term."""
+"""Explain a memory: what it rests on, and how sure it is, term by term."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SourcedBullet(NamedTuple):
-    """A bullet that names its sources: its 1-based line, what it says, and they."""
+    """A bullet that names its sources: its 1-based line, its text, and the sources."""
 
     line: int
     text: str
@@ -39,14 +39,14 @@ class Why:
     Attributes:
         path: the memory.
         state: live, superseded, contradicted, over, expired or not yet.
-        confidence: how sure it is, from 0 to 1; None where it says nothing of itself.
-        today: the same after the time since it was confirmed, updated or written.
-        terms: what `confidence` is the sum of, before it is kept within 0 and 1.
+        confidence: how sure it is, from 0 to 1; None if it does not say.
+        today: `confidence` as it has faded since the memory was confirmed, updated or written.
+        terms: the terms that add up to `confidence`, before the sum is limited to 0 to 1.
         sources: the ids of its sources.
         bullets: its bullets that name sources.
-        successor: what took its place; empty without one.
-        predecessors: what it took the place of.
-        ancestors: what it was derived from, and that from, nearest first.
+        successor: the memory that replaced it; empty without one.
+        predecessors: the memories that it replaced.
+        ancestors: the memories that it was derived from, directly or through others, nearest first.
         contradicted_by: what speaks against it.
         commit: the last commit that touched it; None without git.
         uses: how often it was given to agents, as this machine knows; None where it cannot be read.
@@ -68,7 +68,7 @@ class Why:
 
 
 def explain(memory: ScopedMemory, view: View, path: str, now: datetime | None = None) -> Why:
-    """Explain a memory of a view, which is current."""
+    """Explain a memory of a view; the view has to be current."""
     moment = now or utc_now()
     document = memory.vault.read(path)
     fields, path = fields_of(document), document.path

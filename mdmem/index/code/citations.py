@@ -183,7 +183,7 @@ class _Then(NamedTuple):
 
 
 def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "") -> Judgement:
-    """Return what became of what `citation` cites.
+    """Judge what became of the code that `citation` cites.
 
     Args:
         workspace: where the code is.
@@ -446,8 +446,8 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
     """Return the plan that puts a pin behind every citation of lines or of a symbol that has none.
 
     Args:
-        accept: also renew the pins of what has changed, and point at it: somebody has read that it
-            still holds.
+        accept: also renew the pins of changed code, and point at the code as it is now: somebody has read
+            it, and the citation still holds.
     """
 
     def edits(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:

@@ -42,7 +42,7 @@ class Symbols(NamedTuple):
     """What a file defines, in order of place.
 
     Attributes:
-        found: the definitions of the module, of its classes and of what nests in them; none inside functions.
+        found: the definitions in the module, in its classes and in nested classes; none inside functions.
         problem: why there may be more than `found`; empty when that is all.
     """
 

@@ -347,7 +347,7 @@ def _place_below(folder: str, name: str) -> str | None:
 
 
 def place_in(layout: MemoryLayout, file: str) -> str | None:
-    """Return the path in the namespace of what stands at `file`; that of its own folder is empty."""
+    """Return the path of `file` in the namespace; it is empty for the folder of the namespace."""
     return "" if file == layout.folder else layout.path_of(file)
 
 

@@ -56,7 +56,7 @@ class Known(NamedTuple):
         read: the memory at a path.
         stands: whether a file stands at a path, seen from the namespace; `../src/app.py` is beside it.
         suffixes: how the name of a memory ends.
-        read_any: as `read`, also of what cannot be read as a memory; see `Vault.read`.
+        read_any: reads as `read` does, and also reads files that are no valid memories; see `Vault.read`.
     """
 
     names: Names

@@ -335,7 +335,7 @@ def check_links(
             target, has_moved = targets.get(link.target_span.start, ("", False))
             code, hint = "dangling-link", _NO_TARGET
             elsewhere = "" if is_anchor else _find_elsewhere(around, names or around, link, document.path)
-            hint = f"{elsewhere} has this name: link to that, or make it" if elsewhere else hint
+            hint = f"{elsewhere} has this name: link to it, or make one here" if elsewhere else hint
             if target and not is_anchor:
                 what = "it has moved to" if has_moved else "this memory has moved, and the link means"
                 hint = f"{what} {target}: `mdmem doctor --fix`"

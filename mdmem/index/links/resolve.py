@@ -15,10 +15,10 @@ there is one. Behind a slash at its end a path is an address: `db/` is the folde
 Any other wikilink is an identifier. It means, in this order:
 
 1. the memory with exactly this `id`;
-2. memories whose path ends in these parts (`db`, `notes/db`, `notes/db.md`);
+2. memories with a path that ends in these parts (`db`, `notes/db`, `notes/db.md`);
 3. memories with this alias;
 4. an attachment with this path, seen from the memory's folder or from the base namespace;
-5. attachments whose path ends in these parts (`pic.png`, `img/pic.png`), where the last has a dot.
+5. attachments with a path that ends in these parts (`pic.png`, `img/pic.png`), where the last has a dot.
 
 What is another user's is not among them, unless the whole path is given: `[[db]]` in a memory for everyone
 never means what one user calls so. Upper and lower case count, except where nothing is found that way. Among
@@ -261,8 +261,8 @@ def _find_by_name(names: Names, site: Site, target: str, source: str) -> Resolut
 def leads_to_route(names: Names, link: Link, source: str) -> bool:
     """Return whether a link that leads to no file may lead to a page that a site makes of something else.
 
-    What the tool itself would report is none: a note, what a shortcode names, an address in a folder of which
-    all pages are known.
+    It may not if the tool itself would report the link: to a note, to what a shortcode names, or to an
+    address in a folder with known pages only.
     """
     site, target = find_site(names.layout, source), nfc(link.target)
     if "Docusaurus" in site.traits and "/i18n/" in f"/{source}":  # what is not translated is as it was

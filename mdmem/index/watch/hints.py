@@ -24,7 +24,7 @@ _UNUSABLE = regex("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 def entry_of(folder: str, name: str) -> str | None:
     """Return the path of an entry of a folder of the vault (empty: the vault itself).
 
-    None when it does not count: it is hidden, or mdmem's own, whose writes must not come back as events.
+    None when it does not count: it is hidden, or mdmem wrote it. Such writes must not come back as events.
     """
     if folder == _SETTINGS and name == _LOCAL:
         return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PASSED_OVER = "passed over: "
 HIDDEN = f"{PASSED_OVER}hidden"
-_NAMED = 5  # of what was left out, where nothing else is there
+_NAMED = 5  # the most files left out that an error names, if nothing else is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

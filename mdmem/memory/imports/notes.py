@@ -1,8 +1,8 @@
 """Folders of Markdown notes: Obsidian, Claude Code's own memory of a repository, basic-memory.
 
-An Obsidian vault comes as it is. Claude Code has `MEMORY.md` and a file for each topic, with a name and, in
-some releases below `metadata`, a type in the frontmatter. In basic-memory a link names a note by its title or
-its permalink, which become aliases.
+An Obsidian vault is imported as it is. Claude Code has `MEMORY.md` and a file for each topic. The frontmatter
+of such a file has a name and a type; some releases put the type below `metadata`. In basic-memory a link
+names a note by its title or its permalink; both become aliases.
 """
 
 from __future__ import annotations

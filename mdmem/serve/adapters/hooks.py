@@ -434,7 +434,7 @@ def _add_context(event: str, text: str) -> dict[str, Any]:
 
 
 def _host_of(given: Given) -> str:
-    """Return the host, also of what is not translated, such as what `background` is given."""
+    """Return the host of a hook; the input may be untranslated, such as that of `background`."""
     return str(given.get("host") or dialect.translate(given)["host"])
 
 

@@ -525,7 +525,7 @@ def remember(
     ] = "",
     title: Annotated[str | None, Field(description="of a note's section")] = None,
     why: Annotated[str | None, Field(description="of a preference")] = None,
-    resource: Annotated[str | None, Field(description="whose working memory, instead of a thread's")] = None,
+    resource: Annotated[str | None, Field(description="owner of the working memory, if not a thread")] = None,
     ttl: Annotated[Number | None, Field(description="seconds that working memory lives")] = None,
     base: Base = None,
     dry_run: bool = False,

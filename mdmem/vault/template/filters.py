@@ -82,10 +82,10 @@ def escaped(title: str) -> str:
 
 
 def under(value: Any, level: int) -> str:
-    """Return a text whose headings stay below a heading of `level` (0 to 5) before it.
+    """Move the headings of a text below a heading of `level` (0 to 5) that stands before the text.
 
-    Where one of its headings is of that level or above, all of them are put deeper by as much; a fence or an
-    HTML block that is left open is closed. Blank lines around it are removed.
+    If one heading of the text is of that level or above, all its headings become deeper by the same number of
+    levels. An open fence or HTML block is closed. Blank lines around the text are removed.
     """
     text = _BLANK_START.sub("", with_newline(str(value), "\n")).rstrip()
     found = scan(text)

@@ -253,7 +253,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 _check_bits(part.bit_length())
                 self.pay(_NODE)
             elif isinstance(part, Undefined) and not missing:
-                str(part)  # raises, with the name of what is missing
+                str(part)  # raises an error that names the missing value
             elif isinstance(part, LEAVES):
                 self.pay(_NODE)
             elif isinstance(part, range):

@@ -82,7 +82,12 @@ def _has_program() -> bool:
 
     if which("mdmem"):
         return True
-    render.print_remarks(["mdmem: settings of a project name `mdmem`, which is not on the PATH here"])
+    render.print_remarks(
+        [
+            "mdmem: settings of a project name `mdmem`, which is not on the PATH here",
+            "install it with `uv tool install` or `pipx install`, or put its folder on the PATH, and try again",
+        ]
+    )
     is_asked = sys.stdin.isatty() and not (render.is_set("yes") or render.is_set("as_json"))
     return is_asked and click.confirm("Go on?", err=True)
 
@@ -187,15 +192,25 @@ _MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
 def _answer_hook(target: Target, event: str, host: str) -> None:
     text = sys.stdin.buffer.read()
     given = options.read_object(text, "standard input") if text.strip() else {}
+    from mdmem.errors import MdmemError, VaultNotFound
     from mdmem.facade.memory import find_vault
     from mdmem.serve.adapters.dialect import list_folders
-    from mdmem.serve.adapters.hooks import answer
+    from mdmem.serve.adapters.hooks import answer, describe_failure
 
     # A host starts it in any folder; an agent that has gone elsewhere still belongs to its project.
     folders = [*list_folders(given), os.environ.get("CLAUDE_PROJECT_DIR", "")]
     named, scope, actor = target.binding
-    memory = mdmem.open(find_vault(filter(None, folders), named or "") or named, scope, actor=actor)
-    told = answer(memory, event, given, host, named or "")
+    try:
+        memory = mdmem.open(find_vault(filter(None, folders), named or "") or named, scope, actor=actor)
+        _print_answer(answer(memory, event, given, host, named or ""))
+    except VaultNotFound:
+        raise
+    except MdmemError as error:
+        _print_answer(describe_failure(error, event, given, host))
+        raise
+
+
+def _print_answer(told: dict[str, Any] | str | None) -> None:
     if told is not None:
         print(told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
 

@@ -73,9 +73,9 @@ class _Asked:
         if memory:
             print_row(memory, rows[0])
             print(f"{len(rows)} left here, {count} accepted [a,x,A,X,e,u,s,c,q,?] ", end="", flush=True)
-        elif count:
+        elif count or self._done:
             print(f"that was all, {count} accepted [c,u,q,?] ", end="", flush=True)
-        return bool(memory or count)
+        return bool(memory or count or self._done)
 
     def _obey(self, key: str, memory: Reviewed | None, rows: list[ReviewedRow]) -> None:
         names, applied = {row.row for row in (rows if key in "AX" else rows[:1])}, None
@@ -97,7 +97,7 @@ class _Asked:
                 self._memory.git.commit(accepted={m: given for m, given in some.items() if given})
             )
             self.memories, self._done = self._memory.git.review(self._paths), []
-            self._skipped, self._accepted = self._skipped | self._accepted, set()
+            self._accepted &= {row.row for each in self.memories for row in each.rows}
         else:
             print(" ".join((git_review.help or "").split()))
         if applied:

@@ -324,6 +324,18 @@ def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) 
     assert "notes/a.md:2: schema-type" in json.loads(ended.stdout)["reason"]
 
 
+def test_a_session_that_begins_without_its_memory_tells_the_user_why(cli: Cli, home: Path) -> None:
+    project = home.parent / "project"
+    with open(project / "memories/.mdmem/config.toml", "a") as config:
+        config.write("[search\n")
+    given = json.dumps({"cwd": str(project), "session_id": "s1"}).encode()
+    told = cli("hook", "session-start", "--host", "claude-code", stdin=given)
+    assert told.code == 0
+    assert ".mdmem/config.toml: not TOML" in json.loads(told.out)["systemMessage"]
+    asked = cli("hook", "user-prompt", "--host", "claude-code", stdin=given)
+    assert (asked.code, asked.out) == (0, "")
+
+
 def test_an_actor_goes_into_the_server_and_the_hooks(cli: Cli, home: Path) -> None:
     project = home.parent / "project"
     cli.ok("--actor", "the reviewer", "install", "claude-code", "--yes")

@@ -96,7 +96,7 @@ def test_what_tests_quote_stands_in_the_readme() -> None:
     assert [quote for quote in quoted() if not any(each.startswith(quote) for each in sentences)] == []
 
 
-# README: It needs Python 3.11 or newer, and git.
+# README: For Codex say `[mcp,codex]`. It needs Python 3.11 or newer, and git.
 def test_the_version_of_python_is_the_one_that_is_asked_for() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"
@@ -108,7 +108,7 @@ def test_the_files_that_it_points_at_are_there() -> None:
     assert [name for name in named if not (CHECKOUT / name).is_file()] == []
 
 
-# README: It is given what it should know at the start, and with a prompt what fits it.
+# README: It is given rules, preferences, project memory and the task at hand at the start, …
 # README: | `AGENTS.md`: …
 # README: | `rules/`: …
 # README: | `preferences/`: …

@@ -91,9 +91,9 @@ def test_sixty_changes_are_decided_by_keys(tree: VaultTree, is_ahead: bool) -> N
     keys[15:25] = "A", "X"
     keys[2:2] = "a", "u", "x", "u", "?"
     if is_ahead:
-        typed = [(ASKED, "".join(keys)), (ENDED, "c")]
+        typed = [(ASKED, "".join(keys)), (ENDED, "c"), (ENDED, "q")]
     else:
-        typed = [*((ASKED, key) for key in keys), (ENDED, "c")]
+        typed = [*((ASKED, key) for key in keys), (ENDED, "c"), (ENDED, "q")]
     text = review(tree, typed)
     assert "by claude" in text
     for each in oracles:
@@ -105,7 +105,7 @@ def test_sixty_changes_are_decided_by_keys(tree: VaultTree, is_ahead: bool) -> N
     assert [each.path for each in left] == [oracles[5].path]
 
 
-# README: `mdmem git review` asks about each fact, and one key accepts or rejects it.
+# README: `mdmem git review` asks about each changed fact, and about a new memory as a whole; …
 def test_an_edit_is_reviewed_and_undone_and_what_is_accepted_is_asked_again(
     tree: VaultTree, tmp_path: Path
 ) -> None:
@@ -122,9 +122,18 @@ def test_an_edit_is_reviewed_and_undone_and_what_is_accepted_is_asked_again(
     assert (tree.root / "memories/notes/a.md").read_text() == "- one is first\n- two\n- three\n"
     text = review(tree, [(ASKED, "A"), (ENDED, "q")])
     assert "2 accepted" in text
-    text = review(tree, [(ASKED, "X")])
+    text = review(tree, [(ASKED, "X"), (ENDED, "q")])
     assert (tree.root / "memories/notes/a.md").read_text() == "- one is first\n"
     assert "no changes" in review(tree, [])
+
+
+def test_what_is_accepted_stays_so_when_a_commit_leaves_its_memory_out(tree: VaultTree) -> None:
+    tree.note("notes/a.md", "- one is first\n")
+    tree.commit()
+    tree.note("notes/a.md", "- one is first\n- two\n- three\n")
+    text = review(tree, [(ASKED, "a"), (ASKED, "s"), (ENDED, "c"), (ENDED, "q")])
+    assert "1 of 2 changes" in text
+    assert text.count("that was all, 1 accepted") == 2
 
 
 def test_a_refused_decision_is_told_and_asked_again(tree: VaultTree) -> None:

@@ -131,7 +131,8 @@ def examine_host(health: Health, host: str, root: str) -> Health:
         said = "starts" if is_server else f"about {estimate(told):,} tokens"
         facts[f"{host} {event}"] = said if told else failed or "nothing to say"
         if failed or (is_server and "serverInfo" not in told):
-            findings.append(about_file(path, "host-fails", f"{event} fails: {failed.strip()}", hint))
+            message = f"{event} fails: {' '.join(failed.split()) or 'it does not answer'}"
+            findings.append(about_file(path, "host-fails", message, "correct the cause that it names"))
     if not commands or not which("mdmem"):
         message = "mdmem is not on the PATH" if commands else f"nothing of mdmem is in the settings of {host}"
         findings.append(about_file(host, "host-missing", message, f"`mdmem install {host}`"))

@@ -83,6 +83,14 @@ def answer(
         return _answer_event(memory, event, given) if is_ours else None
 
 
+def describe_failure(
+    error: MdmemError, event: str, given: Given, host: str = ""
+) -> dict[str, Any] | str | None:
+    """Return what the user is told where a session begins without its memory; None for another event."""
+    told = {"systemMessage": f"mdmem: {error}"} if event == "session-start" else None
+    return dialect.render(dialect.translate(given, host), event, told)
+
+
 def _answer_event(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | None:
     memory.service.hurry()
     with memory.service.acting_for(_host_of(given)):

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import h11
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mdmem.errors import Usage
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 _REST_SECONDS = 0.2
+_REQUEST_SECONDS = 20.0  # for a client to send a request
 
 
 class Door:
@@ -60,6 +63,42 @@ def listen(port: int, host: str = HOST) -> Iterator[socket.socket]:
         yield listening
 
 
+class PromptProtocol(H11Protocol):
+    """Closes a connection when its client takes too long to send a request.
+
+    uvicorn bounds the time between two requests. It waits without end for the first one, and for the rest of
+    one that has begun.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._bound_request()
+
+    def data_received(self, data: bytes) -> None:
+        """Take in a part of a request."""
+        super().data_received(data)
+        self._bound_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._end_deadline()
+        super().connection_lost(exc)
+
+    def _bound_request(self) -> None:
+        if self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}:
+            self._end_deadline()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(_REQUEST_SECONDS, self.transport.close)
+
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
 class EndingServer(Server):
     """A server that says when it ends, before it waits for the requests that are left."""
 
@@ -86,7 +125,7 @@ def configure(app: ASGIApp, *, most: int, keep_alive: int = 5) -> Config:
     """
     return Config(
         app,
-        http="h11",
+        http=PromptProtocol,
         ws="none",
         log_level="warning",
         access_log=False,

@@ -317,10 +317,8 @@ class PostgresStore(LocalStore):
             known, boot = _read_state(notes), _read_boot()
             is_whole = known is not None and known.boot == boot and not compares
             is_same = known is not None and is_whole and self._has_met(connection, known, head)
+            is_erased = not is_same and head.erased > (known.seq if known else 0)
             if known is None or not is_same:
-                is_erased = head.erased > (known.seq if known else 0)
-                if is_erased:
-                    self._drop_past()
                 if not is_whole:
                     notes.execute("UPDATE log SET id = ''")  # each is read again
                 self._compare_copy(connection, notes, tells=known is not None and not is_erased)
@@ -329,6 +327,8 @@ class PostgresStore(LocalStore):
                 self._take_in(connection, {path for (path,) in touched})
             since = known.xmin if known and is_same and known.started == head.started else "0"
             self._take_in_logs(connection, notes, since)
+            if is_erased:  # what another process makes of the files from here on holds nothing of it
+                self._drop_past()
             epoch = known.epoch if known and is_same else os.urandom(8).hex()
             self._note_state(notes, CopyState(head.seq, head.id, boot, head.started, head.xmin, epoch))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -15,6 +16,7 @@ from mdmem.facade.memory import Memory
 from mdmem.vault.connection import list_grants, make_tables, read_address
 from mdmem.vault.postgres import PostgresStore
 from mdmem.vault.postgres_upkeep import ErasedMemory, check, erase, put
+from tests.speed import examples
 
 from .store_conformance import MOST, append, data_of, held, together, write
 from .test_postgres import run
@@ -312,6 +314,33 @@ def test_who_appends_while_a_log_is_erased_begins_a_new_one(
     lines = (data_of(store.read("sessions/s.jsonl", MOST)) or b"").splitlines()
     assert (lines[-1], b"old" in lines) == (b"last", False)
     assert check(store) == []
+
+
+def test_races_what_is_asked_while_another_process_erases_is_answered(
+    server: Server, store: PostgresStore
+) -> None:
+    """Both have the same copy, of which an erasure drops the indexes."""
+    asking = Memory(PostgresStore(store.name))
+    is_done = threading.Event()
+
+    def erase_all() -> None:
+        try:
+            for number in range(examples(60)):
+                Memory(store).sessions.add("gone", "user", f"the {WORD}")
+                Memory(store).sessions.add("stays", "user", f"heron {number}")
+                erase(store, "sessions/gone.jsonl")
+        finally:
+            is_done.set()
+
+    def search() -> None:
+        while not is_done.is_set():
+            asking.sessions.search("heron")
+
+    together([erase_all, search, search])
+    asking.vault.recover()
+    store.recover()
+    assert find_word(server, store) == []
+    asking.vault.store.close()
 
 
 def test_servers_have_no_right_to_erase(server: Server, store: PostgresStore) -> None:

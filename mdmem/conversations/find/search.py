@@ -30,7 +30,15 @@ from mdmem.conversations.log.conversation import Conversation, LogPosition
 from mdmem.conversations.log.logs import FOLDER, SUFFIX, SessionLogs
 from mdmem.diagnostic import Span
 from mdmem.document.moment import moment_of
-from mdmem.errors import IndexDamaged, LimitReached, MdmemError, PathRefused, SessionConflict, StorageFailed
+from mdmem.errors import (
+    IndexDamaged,
+    LimitReached,
+    MdmemError,
+    MemoryNotFound,
+    PathRefused,
+    SessionConflict,
+    StorageFailed,
+)
 from mdmem.index import passages
 from mdmem.index.passages import Indexed, Passage
 from mdmem.index.query import parse
@@ -42,6 +50,7 @@ from mdmem.vault.paths import Namespace, join
 
 _INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "positions.json", "writing", "lock"
 _LOCK_SECONDS = 600.0  # a first run over very long logs may take minutes; the others wait for it
+_TRIES = 5  # to search, while others damage or remove the index
 _MOST = 20_000  # messages that are looked at, and are dropped or do not fit
 _UNREADABLE = (LimitReached, PathRefused, SessionConflict, StorageFailed)
 _EVERYTHING = SessionFilter(dropped=True)
@@ -64,13 +73,30 @@ def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter,
     with logs.vault.store.steady():
         key = key and logs.resolve(key)
         logs.vault.recover()  # which may remove the index
-        folder = logs.vault.disk.own(_INDEX)
-        try:
-            return _search_index(logs, folder, query, key, asked, limit)
-        except IndexDamaged:  # what can be rebuilt is
-            with files.held(os.path.join(folder, _LOCK), _LOCK_SECONDS):
-                shutil.rmtree(os.path.join(folder, _TEXT), ignore_errors=True)
-            return _search_index(logs, folder, query, key, asked, limit)
+        for left in reversed(range(_TRIES)):
+            folder = ""
+            try:
+                folder = logs.vault.disk.own(_INDEX)
+                return _search_index(logs, folder, query, key, asked, limit)
+            except (IndexDamaged, MemoryNotFound, StorageFailed) as error:
+                if not left or not _can_rebuild(folder, error):
+                    raise
+        raise AssertionError("unreachable")
+
+
+def _can_rebuild(folder: str, error: MdmemError) -> bool:
+    """Return whether an index can be made anew; a damaged one is removed.
+
+    Another process removes the whole folder when something in the vault was erased.
+    """
+    lock = os.path.join(folder, _LOCK)
+    if not (folder and os.path.exists(lock)):
+        return True
+    if isinstance(error, IndexDamaged):
+        with contextlib.suppress(StorageFailed), files.held(lock, _LOCK_SECONDS):
+            shutil.rmtree(os.path.join(folder, _TEXT), ignore_errors=True)
+        return True
+    return False
 
 
 def _search_index(

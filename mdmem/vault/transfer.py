@@ -18,7 +18,7 @@ from itertools import dropwhile
 
 from mdmem.document.document import digest as digest_of
 from mdmem.document.text.tokens import first_of
-from mdmem.errors import EditRefused, MemoryNotFound
+from mdmem.errors import EditRefused, MemoryNotFound, StorageFailed
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT
 from mdmem.vault.connection import Connection
@@ -60,7 +60,7 @@ class CopiedVault:
         left_out: the files that no vault in a database may have: links, devices, names that no path may have,
             files of more than 64 MiB, and logs with holes.
         mounted: the memories that the config mounts, which are files of the copy.
-        notes: what of a database is damaged, and is not copied.
+        notes: what is damaged, and is not copied.
     """
 
     files: int
@@ -74,7 +74,7 @@ class CopiedVault:
 
 
 def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> CopiedVault:
-    """Copy the files of a vault with their times, its logs, its history and the versions that this names.
+    """Copy the files of a vault with their times, its logs, history, versions that this names, and uses.
 
     Nobody changes memories of a folder meanwhile; a database is copied as it is at the start.
 
@@ -96,6 +96,7 @@ def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> Co
         given = _Held(source, source.mounts, last)
         given.add_config()
         to.refuse(given)
+        notes: list[str] = []
         with contextlib.nullcontext() if dry_run else to.opened():
             there = _Held(target, {})
             _refuse_others(given, there, to)
@@ -107,6 +108,7 @@ def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> Co
                 to.put_files(given, lacking)
                 to.put_versions(source, versions)
                 to.put_changes(changes)
+                notes += _copy_uses(source, target)
                 to.end(given)
     logs = sum(map(_is_log, lacking))
     return CopiedVault(
@@ -117,8 +119,18 @@ def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> Co
         bytes=sum(given.files[path].size for path in lacking),
         left_out=tuple(given.left_out),
         mounted=tuple(path for path in source.config.mounts if path in given.files),
-        notes=tuple(source.notes),
+        notes=(*source.notes, *notes),
     )
+
+
+def _copy_uses(source: LocalStore, target: LocalStore) -> Iterator[str]:
+    """Copy the counts of use; yield a note where they cannot be read, which keeps nothing else back."""
+    try:
+        uses = source.uses.rows()
+    except StorageFailed as error:
+        yield f"the counts of use are not copied: {error.message}"
+    else:
+        target.uses.put(uses)
 
 
 def _refuse_others(given: _Held, there: _Held, to: _TargetFolder | _TargetDatabase) -> None:

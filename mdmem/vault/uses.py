@@ -6,7 +6,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.vault.sqlite import Schema, connected
@@ -28,16 +28,34 @@ _ADD = """
 INSERT INTO uses VALUES (?, ?, 1, ?) ON CONFLICT (namespace, path)
 DO UPDATE SET count = count + 1, last = max(last, excluded.last)
 """
+_PUT = """
+INSERT INTO uses VALUES (?, ?, ?, ?) ON CONFLICT (namespace, path)
+DO UPDATE SET count = max(count, excluded.count), last = max(last, excluded.last)
+"""
 
 _COUNT_USE = """
 INSERT INTO mdmem.use AS u VALUES (%s, %s, %s, 1, %s) ON CONFLICT (vault, path, namespace)
 DO UPDATE SET count = u.count + 1, last = greatest(u.last, excluded.last)
 """
+_PUT_USE = """
+INSERT INTO mdmem.use AS u VALUES (%s, %s, %s, %s, %s) ON CONFLICT (vault, path, namespace)
+DO UPDATE SET count = greatest(u.count, excluded.count), last = greatest(u.last, excluded.last)
+"""
+_READ_USES = "SELECT namespace, path, count, last FROM mdmem.use WHERE vault = %s ORDER BY path, namespace"
 _SUM_USES = """
 SELECT coalesce(sum(count), 0), coalesce(max(last), 0) FROM mdmem.use
 WHERE vault = %s AND path = %s AND namespace = coalesce(%s, namespace)
 """
 _SUM_ALL_USES = "SELECT path, sum(count)::bigint FROM mdmem.use WHERE vault = %s GROUP BY path"
+
+
+class UseRow(NamedTuple):
+    """How often a namespace asked for a path, and when last, in milliseconds since the epoch."""
+
+    namespace: str
+    path: str
+    times: int
+    last: int
 
 
 class UseTable(Protocol):
@@ -54,6 +72,12 @@ class UseTable(Protocol):
 
     def forget(self, path: str) -> None:
         """Drop the counts of a path."""
+
+    def rows(self) -> list[UseRow]:
+        """Return all counts, by path."""
+
+    def put(self, rows: Iterable[UseRow]) -> None:
+        """Take over the counts of another vault; where a path has more uses, it keeps them."""
 
 
 class FolderUses:
@@ -83,6 +107,17 @@ class FolderUses:
         """See `UseTable.forget`."""
         with self._opened() as database:
             database.execute("DELETE FROM uses WHERE path = ?", [path])
+
+    def rows(self) -> list[UseRow]:
+        """See `UseTable.rows`."""
+        query = "SELECT namespace, path, count, last FROM uses ORDER BY path, namespace"
+        with self._opened() as database:
+            return [UseRow(*row) for row in database.execute(query)]
+
+    def put(self, rows: Iterable[UseRow]) -> None:
+        """See `UseTable.put`."""
+        with self._opened() as database:
+            database.executemany(_PUT, rows)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -127,4 +162,16 @@ class PostgresUses:
         """See `UseTable.forget`."""
         with self._database.translated("forget uses"), self._database.begun() as connection:
             connection.execute("DELETE FROM mdmem.use WHERE vault = %s AND path = %s", [self._vault, path])
+            connection.execute("COMMIT")
+
+    def rows(self) -> list[UseRow]:
+        """See `UseTable.rows`."""
+        with self._database.translated("read its uses"):
+            return [UseRow(*row) for row in self._database.ask(_READ_USES, [self._vault])]
+
+    def put(self, rows: Iterable[UseRow]) -> None:
+        """See `UseTable.put`."""
+        values = [(self._vault, row.path, row.namespace, row.times, row.last) for row in rows]
+        with self._database.translated("count uses"), self._database.begun() as connection:
+            connection.cursor().executemany(_PUT_USE, values)
             connection.execute("COMMIT")

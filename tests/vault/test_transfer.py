@@ -112,6 +112,38 @@ def test_a_folder_is_the_same_behind_a_database(
     assert {(each.files, each.logs, each.versions, each.changes) for each in again} == {(0, 0, 0, 0)}
 
 
+def test_counts_of_use_go_along(source: LocalStore, database: PostgresStore, tmp_path: Path) -> None:
+    memory, ann = mdmem.open(source.root), mdmem.open(source.root, mdmem.Scope(user="ann"))
+    memory.uses.add(["notes/b.md", "notes/crlf.md"], at=5)
+    memory.uses.add(["notes/b.md"], at=7)
+    ann.uses.add(["notes/\xe4.md"], at=3)
+    counts = source.uses.rows()
+    assert [row[1:] for row in counts] == [
+        ("notes/b.md", 2, 7),
+        ("notes/crlf.md", 1, 5),
+        ("users/ann/notes/\xe4.md", 1, 3),
+    ]
+    back = LocalStore(str(tmp_path / "back"))
+    for _ in range(2):  # a copy that goes on counts nothing twice
+        copy(source, database)
+        copy(database, back)
+        assert database.uses.rows() == back.uses.rows() == counts
+    database.uses.add("", ["notes/b.md"], 9)
+    copy(source, database)
+    assert database.uses.total("notes/b.md", "") == (3, 9)
+    assert source.uses.rows() == counts
+
+
+def test_counts_of_use_that_are_damaged_keep_nothing_back(
+    source: LocalStore, database: PostgresStore, tmp_path: Path
+) -> None:
+    Path(source.own("uses"), "uses.sqlite").write_bytes(b"no database" * 1000)
+    for target in (database, LocalStore(str(tmp_path / "other"))):
+        (note,) = copy(source, target).notes
+        assert "the counts of use are not copied" in note
+        assert state_of(target) == state_of(source)
+
+
 def test_nothing_is_written_over(source: LocalStore, database: PostgresStore, tmp_path: Path) -> None:
     """Another file, another history, a change since: the target stays as it is."""
     other = make_vault(tmp_path / "other")

@@ -85,7 +85,7 @@ def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter,
 
 
 def _can_rebuild(folder: str, error: MdmemError) -> bool:
-    """Return whether an index can be made anew; a damaged one is removed.
+    """Return whether a search can make the index again; remove a damaged one.
 
     Another process removes the whole folder when something in the vault was erased.
     """

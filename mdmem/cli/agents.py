@@ -219,7 +219,7 @@ def _out_of_time(_signal: int, _frame: object) -> None:
     raise TimeoutError(f"no answer within {_MOST_SECONDS} s")
 
 
-@command("hook", hidden=True, epilog="""Example: mdmem hook post-edit <<< '{"tool_input": {}}'""")
+@command("hook", hidden=True, epilog="""Example: mdmem hook user-prompt <<< '{"prompt": "which database"}'""")
 @click.argument("event", metavar="EVENT")
 @click.option("--host", default="", metavar="NAME", help="Name a host, such as codex.")
 @click.pass_obj
@@ -227,11 +227,15 @@ def hook_command(target: Target, event: str, host: str) -> None:
     """Answer a hook of a host, such as Claude Code.
 
     EVENT is session-start, user-prompt, post-edit, post-tool, pre-compact or stop; hooks start background
-    themselves. What the host says is read from standard input as JSON; the answer has the form that the host
-    reads. Where another host reads the same settings, what it says tells so. The vault is found from the
-    folder that the host names; there, a relative --vault is looked for, and above. It never fails a turn of
-    the agent: whatever goes wrong is a note on standard error. It prints nothing without a vault, and nothing
-    inside of a program that mdmem asks.
+    themselves. The hook reads a JSON object of the host from standard input, and prints an answer in the form
+    that the host reads. --host names the host that the settings are for; another one that reads the same
+    settings is known by its object. For session-start, `{}` is enough: the answer holds the text of `mdmem
+    context`, without what the host reads itself. For user-prompt, it holds passages with at least two words
+    of `prompt`.
+
+    The vault is found from the folder that the host names as `cwd`; there, a relative --vault is looked for,
+    and above. A hook never fails a turn of the agent: whatever goes wrong is a note on standard error. It
+    prints nothing without a vault, where nothing fits, and inside of a program that mdmem asks.
     """
     from mdmem.errors import MdmemError, VaultNotFound
 

@@ -193,7 +193,8 @@ def context_command(memory: Memory, words: tuple[str, ...], **given: Any) -> Non
     """Print what an agent should know, as one Markdown text.
 
     It holds rules, project memory, preferences, pinned notes, the working memory of a thread, and passages
-    that fit QUERY. What is too much for the budget is listed at the end, with its tokens.
+    that fit QUERY. What is too much for the budget is listed at the end, with its tokens. A hook gives this
+    text to an agent when a session begins: `mdmem help hook`.
     """
     render.print_found(memory.context(" ".join(words), **given), _print_context)
 

@@ -24,7 +24,10 @@ _MOST_SHOWN = 200  # characters of a reason in a listing
 
 @group("inbox")
 def inbox_command() -> None:
-    """Propose changes, and accept or reject them; a proposal changes nothing until it is accepted."""
+    """Propose changes, and accept or reject them; a proposal changes nothing until it is accepted.
+
+    `mdmem inbox list` prints the id of each; its first digits are enough.
+    """
 
 
 @inbox_command.command(
@@ -40,7 +43,9 @@ def inbox_command() -> None:
 def inbox_propose(target: Target, /, verb: str, arguments: str, **given: Any) -> int:
     """Propose a change: a verb, and its arguments as a JSON object.
 
-    The same change proposed twice is one proposal, and one that was rejected is not made again.
+    VERB is write, new, append, prepend, replace, section, set, unset, rm, supersede, merge, or one of a kind,
+    such as notes.append. If ARGUMENTS do not fit it, the error lists the names that it takes. The same change
+    proposed twice is one proposal, and one that was rejected is not made again.
     """
     memory, values = options.open_memory(target), options.read_object(arguments, "ARGUMENTS")
     roles = {"write": NEW, "append": NEW, "new": Role(kind=str(values.get("template"))), "rm": WRITE_ANY}

@@ -113,8 +113,9 @@ def new_command(
 ) -> None:
     """Make a memory from a template; the result is validated before it is written.
 
-    TEMPLATE may be the name of a kind: then a PATH without .md or .json is a name in the folder of that
-    kind. --print needs no PATH.
+    TEMPLATE is one that `mdmem template list` lists, such as decision, note or rule. It may be the name of a
+    kind: then a PATH without .md or .json is a name in the folder of that kind. `mdmem template show` prints
+    the variables of one. --print needs no PATH.
     """
     memory = options.open_memory(target)
     if only_print:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import pytest
@@ -324,3 +324,132 @@ def test_the_example_of_a_topic_runs(
     assert "Traceback" not in ended.stderr
     assert (ended.returncode == 0) == ("nothing" not in line), ended.stderr
     assert ended.stdout
+
+
+# ------------------------------------------------------------------------- ten tasks, from the help alone
+
+
+class Step(NamedTuple):
+    """What to do: words with which the help describes a command, its arguments, and a part of the answer."""
+
+    words: str
+    arguments: str
+    answer: str
+    given: str = ""
+
+
+# `{first}` stands for the first word of the answer before.
+TASKS = {
+    "make a vault": [Step("Make a vault", "", "made the vault")],
+    "keep a decision": [
+        Step(
+            "Keep a text", "'SQLite keeps it in one file.' --name db --title Decision", "created notes/db.md"
+        ),
+        Step("Keep a text", "'As in [[db]], no server is needed.' --name plan", "created notes/plan.md"),
+    ],
+    "find it by other words": [Step("Find the memories that fit", "a file for keeping data", "notes/db.md")],
+    "correct one word": [
+        Step("Replace text", "notes/db.md 'one file' 'a single file'", "changed notes/db.md")
+    ],
+    "rename it with its links": [
+        Step("Move or rename", "notes/db.md notes/database.md", "1 link rewritten"),
+        Step("Print memories exactly", "notes/plan.md", "As in [[database]]"),
+    ],
+    "see who wrote a line": [
+        Step("Commit memories", "-m 'Choose SQLite'", "A notes/database.md"),
+        Step(
+            "Show who last changed each fact",
+            "notes/database.md",
+            "A  3  SQLite keeps it in a single file.",
+        ),
+    ],
+    "take the last change back": [
+        Step("Add lines at the end", "notes/plan.md 'Too much.'", "changed notes/plan.md"),
+        Step("Take back your last change", "", "changed notes/plan.md"),
+    ],
+    "give the context for a task as a hook does": [
+        Step("Print what an agent should know", "which server is needed", "notes/plan.md"),
+        Step("Answer a hook", "user-prompt", "no server is needed", '{"prompt": "which server is needed"}'),
+    ],
+    "propose something and accept it": [
+        Step(
+            "Propose a change", """append '{{"path": "notes/plan.md", "text": "Begin."}}'""", "created inbox/"
+        ),
+        Step("List the open proposals", "", "append notes/plan.md"),
+        Step("Make the proposed change", "{first}", "changed notes/plan.md"),
+    ],
+    "review and commit what changed": [
+        Step("Show what differs in memories", "", "+ Begin."),
+        Step("Decide row by row", "", "+ Begin."),
+        Step("Commit memories", "", "M notes/plan.md"),
+    ],
+}
+_ROW = re.compile(r"^  ([a-z][a-z-]*)  +(\S.*(?:\n {5,}\S.*)*)", re.MULTILINE)
+
+
+@cache
+def read_screen(*names: str) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(["help", *names]) == 0
+    return out.getvalue()
+
+
+def read_rows(text: str) -> dict[str, str]:
+    return {name: " ".join(says.split()) for name, says in _ROW.findall(text)}
+
+
+@cache
+def read_commands() -> dict[str, str]:
+    """Read what the help says of each command, from `mdmem help` and the screens that it names."""
+    first, _, more = read_screen().partition("More, as in `mdmem help ")
+    found = read_rows(first)
+    for group in read_rows(more):
+        found |= read_rows(read_screen(group))
+    for name in list(found):
+        text = read_screen(name)
+        of_group = read_rows(text.partition("\nCommands:\n")[2])
+        found |= {f"{name} {each}": says for each, says in of_group.items()}
+        for named in re.findall(r"`mdmem\s+help\s+([a-z-]+)`", text):
+            found.setdefault(named, read_screen(named).split("\n\n")[1].strip())
+    return found
+
+
+def find_command(words: str) -> str:
+    """Return the one command that the help describes with these words."""
+    (name,) = (name for name, says in read_commands().items() if says.startswith(words))
+    return name
+
+
+def without_network() -> list[str]:
+    """Return what a command begins with to run without a network; nothing where the system has no way."""
+    program = shutil.which("unshare")
+    command = [program, "--map-root-user", "--net"] if program else []
+    works = command and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
+    return command if works else []
+
+
+def test_ten_tasks_are_done_from_the_help_alone_without_a_network(tmp_path: Path) -> None:
+    home, folder, programs = (tmp_path / name for name in ("home", "work", "programs"))
+    for each in (home, folder, programs):
+        each.mkdir()
+    (programs / "git").symlink_to(shutil.which("git") or "")
+    environ = {**SETTINGS, "HOME": str(home), "PATH": str(programs)}
+    subprocess.run(["git", "init", "--quiet", "--template="], cwd=folder, check=True, env=environ)
+    prefix, said = without_network(), "none"
+    for task, steps in TASKS.items():
+        for step in steps:
+            name = find_command(step.words)
+            arguments = shlex.split(step.arguments.format(first=said.split(maxsplit=1)[0]))
+            options = {each for each in arguments if each.startswith("-")}
+            assert all(each in read_screen(*name.split()) for each in options), (task, name)
+            ended = subprocess.run(
+                [*prefix, sys.executable, "-m", "mdmem", *name.split(), *arguments],
+                input=step.given,
+                cwd=folder,
+                env=environ,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            said = ended.stdout
+            assert (ended.returncode, step.answer in said + ended.stderr) == (0, True), (task, name, ended)

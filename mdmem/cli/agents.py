@@ -82,12 +82,9 @@ def _has_program() -> bool:
 
     if which("mdmem"):
         return True
-    render.print_remarks(
-        [
-            "mdmem: settings of a project name `mdmem`, which is not on the PATH here",
-            "install it with `uv tool install` or `pipx install`, or put its folder on the PATH, and try again",
-        ]
-    )
+    missing = "mdmem: settings of a project name `mdmem`, which is not on the PATH here"
+    remedy = "install it with `uv tool install` or `pipx install`, or put its folder on the PATH"
+    render.print_remarks([missing, remedy])
     is_asked = sys.stdin.isatty() and not (render.is_set("yes") or render.is_set("as_json"))
     return is_asked and click.confirm("Go on?", err=True)
 

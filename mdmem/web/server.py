@@ -25,7 +25,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from mdmem.errors import LimitReached, MdmemError, NamedNotFound, Unavailable, Usage
-from mdmem.serve.mcp.door import HOST, Door, listen, serve
+from mdmem.serve.mcp.door import HOST, Door, configure, listen, serve
 from mdmem.web.answers import QUESTIONS, Refusal, wait_for_change
 from mdmem.web.values import find_status, read_arguments, write_json
 
@@ -200,9 +200,13 @@ def serve_page(memory: Memory, say: Callable[[str], None], *, opens: bool = Fals
     _ = memory.index  # made once, before threads ask for it
     app = PageApp(memory, token := secrets.token_urlsafe(32))
     with listen(0) as listening, tempfile.NamedTemporaryFile("w", prefix="mdmem-", suffix=".html") as page:
-        say(address := f"http://{HOST}:{listening.getsockname()[1]}/#{token}")
-        if opens:  # users can read command lines of others, but not this file; browsers may not return
-            page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
-            page.flush()
-            threading.Thread(target=webbrowser.open, args=(f"file://{page.name}",), daemon=True).start()
-        serve(app, listening, app.end)
+        address = f"http://{HOST}:{listening.getsockname()[1]}/#{token}"
+
+        def show_address() -> None:
+            say(address)
+            if opens:  # users can read command lines of others, but not this file; browsers may not return
+                page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
+                page.flush()
+                threading.Thread(target=webbrowser.open, args=(f"file://{page.name}",), daemon=True).start()
+
+        serve(configure(app, most=128), listening, show_address, app.end)

@@ -100,9 +100,17 @@ class PromptProtocol(H11Protocol):
 
 
 class EndingServer(Server):
-    """A server that says when it ends, before it waits for the requests that are left."""
+    """A server that says when signals end it, and when it ends, before it waits for the requests left."""
 
-    at_end: Callable[[], None] | None = None
+    def __init__(self, config: Config, at_start: Callable[[], None], at_end: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._at_start, self._at_end = at_start, at_end
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        await super().startup(sockets)
+        if self.started:
+            self._at_start()
 
     async def on_tick(self, counter: int) -> bool:
         """Look whether it ends: three times a second, not ten, which take time where nothing happens."""
@@ -111,8 +119,7 @@ class EndingServer(Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End it."""
-        if self.at_end:
-            self.at_end()
+        self._at_end()
         await super().shutdown(sockets)
 
 
@@ -137,8 +144,18 @@ def configure(app: ASGIApp, *, most: int, keep_alive: int = 5) -> Config:
     )
 
 
-def serve(app: ASGIApp, listening: socket.socket, at_end: Callable[[], None] | None = None) -> None:
-    """Serve what comes to a socket until a signal ends it; then `at_end` ends the requests that wait."""
-    server = EndingServer(configure(app, most=128))
-    server.at_end = at_end
-    server.run(sockets=[listening])
+def serve(
+    config: Config,
+    listening: socket.socket,
+    at_start: Callable[[], None],
+    at_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve what comes to a socket until a signal ends it.
+
+    Args:
+        config: see `configure`.
+        listening: the socket.
+        at_start: is called once signals end the server; what prints its address waits for that.
+        at_end: ends the requests that wait.
+    """
+    EndingServer(config, at_start, at_end).run(sockets=[listening])

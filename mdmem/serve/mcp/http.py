@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mcp.server.transport_security import TransportSecuritySettings
 
 from mdmem.errors import Usage
-from mdmem.serve.mcp.door import HOST, Door, listen, serve
+from mdmem.serve.mcp.door import HOST, Door, configure, listen, serve
 
 if TYPE_CHECKING:
     from mdmem.serve.mcp.server import MemoryServer
@@ -48,9 +48,6 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
     os.environ.pop(TOKEN, None)  # programs that are run here need not know it
     with listen(port) as listening:
         port = listening.getsockname()[1]
-        say(f"serving at http://{HOST}:{port}{PATH}")
-        if is_made:
-            say(f"token {token}")
         # A page that a browser has open elsewhere can send requests to this machine, also under a name of
         # its own (DNS rebinding): such a request says another host or another origin.
         hosts = [f"{name}:{port}" for name in (HOST, "localhost")]
@@ -58,4 +55,10 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
             allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
         )
         app = memory.server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
-        serve(Door(app, token), listening)
+
+        def say_address() -> None:
+            say(f"serving at http://{HOST}:{port}{PATH}")
+            if is_made:
+                say(f"token {token}")
+
+        serve(configure(Door(app, token), most=128), listening, say_address)

@@ -31,7 +31,7 @@ from uvicorn import Server
 
 from mdmem.errors import MdmemError, Usage
 from mdmem.serve.mcp.answer import Answer, Bound
-from mdmem.serve.mcp.door import configure, listen
+from mdmem.serve.mcp.door import configure, listen, serve
 from mdmem.serve.mcp.http import PATH
 from mdmem.serve.mcp.server import Context, MemoryServer
 from mdmem.serve.mcp.tools import Toolbox
@@ -193,12 +193,12 @@ def serve_team(
         security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
         team = Team(bound, access, security, structured=structured)
         status = None
-        say(f"serving at {url.rstrip('/')}{PATH}")
+        said = [f"serving at {url.rstrip('/')}{PATH}"]
         if status_port is not None:
             routes = [Route(path, team.tell_status) for path in ("/live", "/ready", "/metrics")]
             guard = Middleware(TrustedHostMiddleware, allowed_hosts=list(HERE))
             status = Server(configure(Starlette(routes=routes, middleware=[guard]), most=16))
-            say(f"status at http://{HERE[0]}:{own.getsockname()[1]}")
+            said.append(f"status at http://{HERE[0]}:{own.getsockname()[1]}")
         app = Starlette(
             routes=[Route(PATH, RequireAuthMiddleware(team, []))],
             middleware=[Middleware(AuthenticationMiddleware, backend=access)],
@@ -206,5 +206,4 @@ def serve_team(
         )
         AppStatus.enable_automatic_graceful_drain = False  # a signal would cut off answers on their way
         # A proxy that keeps connections for a minute never finds one closed when it sends.
-        config = configure(app, most=512, keep_alive=75)
-        Server(config).run(sockets=[listening])
+        serve(configure(app, most=512, keep_alive=75), listening, lambda: say("\n".join(said)))

@@ -134,8 +134,8 @@ def on_http_here(root: Path) -> Iterator[str]:
     told: Queue[Any] = Queue()
 
     class Ended(door.EndingServer):
-        def __init__(self, config: Any) -> None:
-            super().__init__(config)
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
             told.put(self)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -144,7 +144,7 @@ def on_http_here(root: Path) -> Iterator[str]:
         served = MemoryServer(Bound(memory=mdmem.open(root)), structured=True)
         thread = Thread(target=http.serve_http, args=(served, 0, told.put))
         thread.start()
-        said, server = (told.get(timeout=SECONDS) for _ in range(2))
+        server, said = (told.get(timeout=SECONDS) for _ in range(2))
         try:
             yield said.split()[-1]
         finally:

@@ -126,7 +126,7 @@ def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> Co
 def _copy_uses(source: LocalStore, target: LocalStore) -> Iterator[str]:
     """Copy the counts of use; yield a note where they cannot be read, which keeps nothing else back."""
     try:
-        uses = source.uses.rows()
+        uses = source.uses.list_counts()
     except StorageFailed as error:
         yield f"the counts of use are not copied: {error.message}"
     else:

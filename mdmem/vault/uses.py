@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mdmem.errors import IndexDamaged, StorageFailed
@@ -41,16 +41,17 @@ _PUT_USE = """
 INSERT INTO mdmem.use AS u VALUES (%s, %s, %s, %s, %s) ON CONFLICT (vault, path, namespace)
 DO UPDATE SET count = greatest(u.count, excluded.count), last = greatest(u.last, excluded.last)
 """
-_READ_USES = "SELECT namespace, path, count, last FROM mdmem.use WHERE vault = %s ORDER BY path, namespace"
-_SUM_USES = """
-SELECT coalesce(sum(count), 0), coalesce(max(last), 0) FROM mdmem.use
-WHERE vault = %s AND path = %s AND namespace = coalesce(%s, namespace)
+_LIST_USES = """
+SELECT namespace, path, count, last FROM mdmem.use WHERE vault = %s AND path = coalesce(%s, path)
+ORDER BY path, namespace
 """
-_SUM_ALL_USES = "SELECT path, sum(count)::bigint FROM mdmem.use WHERE vault = %s GROUP BY path"
 
 
-class UseRow(NamedTuple):
-    """How often a namespace asked for a path, and when last, in milliseconds since the epoch."""
+class UseCount(NamedTuple):
+    """How often a namespace used a memory, both paths of the vault, and when last.
+
+    `last` is in milliseconds since the epoch.
+    """
 
     namespace: str
     path: str
@@ -64,19 +65,13 @@ class UseTable(Protocol):
     def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
         """Count one more use of each path, at a moment in milliseconds since the epoch."""
 
-    def total(self, path: str, namespace: str | None) -> tuple[int, int]:
-        """Return how often a path was used by a namespace, or by all, and when last; 0 for never."""
-
-    def totals(self) -> Mapping[str, int]:
-        """Return how often each path was used by all, those that ever were."""
+    def list_counts(self, path: str | None = None) -> Sequence[UseCount]:
+        """List the counts of a path, or of all, by path and namespace."""
 
     def forget(self, path: str) -> None:
         """Drop the counts of a path."""
 
-    def rows(self) -> list[UseRow]:
-        """Return all counts, by path."""
-
-    def put(self, rows: Iterable[UseRow]) -> None:
+    def put(self, rows: Iterable[UseCount]) -> None:
         """Take over the counts of another vault; where a path has more uses, it keeps them."""
 
 
@@ -91,30 +86,18 @@ class FolderUses:
         with self._opened() as database:
             database.executemany(_ADD, [(namespace, path, moment) for path in paths])
 
-    def total(self, path: str, namespace: str | None) -> tuple[int, int]:
-        """See `UseTable.total`."""
-        query = "SELECT sum(count), max(last) FROM uses WHERE path = ? AND namespace = ifnull(?, namespace)"
+    def list_counts(self, path: str | None = None) -> Sequence[UseCount]:
+        """See `UseTable.list_counts`."""
+        query = "SELECT namespace, path, count, last FROM uses WHERE path = ifnull(?, path) ORDER BY path, namespace"
         with self._opened() as database:
-            count, last = database.execute(query, (path, namespace)).fetchone()
-        return count or 0, last or 0
-
-    def totals(self) -> Mapping[str, int]:
-        """See `UseTable.totals`."""
-        with self._opened() as database:
-            return dict(database.execute("SELECT path, sum(count) FROM uses GROUP BY path"))
+            return [UseCount(*row) for row in database.execute(query, [path])]
 
     def forget(self, path: str) -> None:
         """See `UseTable.forget`."""
         with self._opened() as database:
             database.execute("DELETE FROM uses WHERE path = ?", [path])
 
-    def rows(self) -> list[UseRow]:
-        """See `UseTable.rows`."""
-        query = "SELECT namespace, path, count, last FROM uses ORDER BY path, namespace"
-        with self._opened() as database:
-            return [UseRow(*row) for row in database.execute(query)]
-
-    def put(self, rows: Iterable[UseRow]) -> None:
+    def put(self, rows: Iterable[UseCount]) -> None:
         """See `UseTable.put`."""
         with self._opened() as database:
             database.executemany(_PUT, rows)
@@ -147,16 +130,10 @@ class PostgresUses:
             connection.cursor().executemany(_COUNT_USE, rows)
             connection.execute("COMMIT")
 
-    def total(self, path: str, namespace: str | None) -> tuple[int, int]:
-        """See `UseTable.total`."""
+    def list_counts(self, path: str | None = None) -> Sequence[UseCount]:
+        """See `UseTable.list_counts`."""
         with self._database.translated("read its uses"):
-            ((count, last),) = self._database.ask(_SUM_USES, [self._vault, path, namespace])
-        return int(count), last
-
-    def totals(self) -> Mapping[str, int]:
-        """See `UseTable.totals`."""
-        with self._database.translated("read its uses"):
-            return dict(self._database.ask(_SUM_ALL_USES, [self._vault]))
+            return [UseCount(*row) for row in self._database.ask(_LIST_USES, [self._vault, path])]
 
     def forget(self, path: str) -> None:
         """See `UseTable.forget`."""
@@ -164,12 +141,7 @@ class PostgresUses:
             connection.execute("DELETE FROM mdmem.use WHERE vault = %s AND path = %s", [self._vault, path])
             connection.execute("COMMIT")
 
-    def rows(self) -> list[UseRow]:
-        """See `UseTable.rows`."""
-        with self._database.translated("read its uses"):
-            return [UseRow(*row) for row in self._database.ask(_READ_USES, [self._vault])]
-
-    def put(self, rows: Iterable[UseRow]) -> None:
+    def put(self, rows: Iterable[UseCount]) -> None:
         """See `UseTable.put`."""
         values = [(self._vault, row.path, row.namespace, row.times, row.last) for row in rows]
         with self._database.translated("count uses"), self._database.begun() as connection:

@@ -1,12 +1,14 @@
 """Uses: how often memories were used, and when last, by the namespace that asked.
 
 They stand in a table of the store: no memory changes by being read, and a clone begins without any. Nothing
-but what tells of use depends on them.
+but what tells of use depends on them. A scope sees the uses by namespaces inside of its own: what others read
+of what it shares is behind their wall.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +16,7 @@ from mdmem.document.moment import stamp_of
 from mdmem.vault.paths import relative
 
 if TYPE_CHECKING:
-    from mdmem.vault.uses import UseTable
+    from mdmem.vault.uses import UseCount, UseTable
     from mdmem.vault.vault import Vault
 
 
@@ -40,29 +42,37 @@ class Uses:
         """Count that memories were used.
 
         Args:
-            namespace: that asked, else the scope's own.
+            namespace: the folder of the scope that asked, else the scope as a whole.
             at: in milliseconds since the epoch, else now.
 
         Raises:
+            PathRefused: the scope does not hold the namespace, or cannot see a memory.
             StorageFailed, DatabaseFailed: it cannot be written down.
         """
-        asking = self._vault.namespace if namespace is None else namespace
+        asking = self._vault.folder(namespace or "")
         moment = time.time_ns() // 1_000_000 if at is None else at
         self._table.add(asking, dict.fromkeys(map(self._name_path, paths)), moment)
 
     def of(self, path: str, namespace: str | None = None) -> Use:
-        """Return the uses of a memory by a namespace, or by all; raises as `add`."""
-        return Use(*self._table.total(self._name_path(path), namespace))
+        """Return the uses of a memory by a folder of the scope, or by the whole scope; raises as `add`."""
+        asking = None if namespace is None else self._vault.folder(namespace)
+        found = [each for each in self._list_seen(self._name_path(path)) if asking in {None, each.namespace}]
+        return Use(sum(each.times for each in found), max((each.last for each in found), default=0))
 
     def count_all(self) -> dict[str, int]:
         """Count the uses of each memory of the scope that was ever used; raises as `add`."""
-        wall = self._vault.wall
-        counts = self._table.totals().items()
-        return {relative(path, wall.folder): count for path, count in counts if wall.holds(path)}
+        wall, counts = self._vault.wall, Counter[str]()
+        for each in self._list_seen():
+            if wall.holds(each.path):
+                counts[relative(each.path, wall.folder)] += each.times
+        return dict(counts)
 
     def forget(self, path: str) -> None:
         """Forget the uses of a memory that is gone; raises as `add`."""
         self._table.forget(self._name_path(path))
+
+    def _list_seen(self, path: str | None = None) -> list[UseCount]:
+        return [each for each in self._table.list_counts(path) if self._vault.wall.holds(each.namespace)]
 
     @property
     def _table(self) -> UseTable:

@@ -30,13 +30,32 @@ def test_uses_are_those_of_the_namespace_that_asked(memory: Memory) -> None:
     Memory(memory.root, Scope(user="alice", project="p")).uses.add(["shared:notes/b.md"])
     memory.uses.add(["users/alice/notes/a.md"], namespace="another")
 
-    assert alice.uses.of(NOTE).times == 2
-    assert alice.uses.of(NOTE, "users/alice").times == 1
+    assert alice.uses.of(NOTE) == alice.uses.of(NOTE, "")
+    assert alice.uses.of(NOTE).times == 1
+    assert memory.uses.of("users/alice/notes/a.md").times == 2
     assert memory.uses.of("users/alice/notes/a.md", "another").times == 1
     assert memory.uses.of("notes/b.md").times == 1
     assert memory.uses.of(NOTE).times == 0
     with pytest.raises(PathRefused):
         alice.uses.of("../bob/notes/a.md")
+    with pytest.raises(PathRefused):
+        alice.uses.of(NOTE, "../bob")
+
+
+def test_a_scope_learns_no_use_by_others_of_what_it_shares(memory: Memory) -> None:
+    for path in (NOTE, "projects/p/notes/a.md"):
+        memory.write(path, "# A\n\nShared.\n")
+    shared = Memory(memory.root, Scope(shared=True))
+    project = Memory(memory.root, Scope(project="p", shared=True))
+    bob = Memory(memory.root, Scope(user="bob", project="p"))
+    untold = [(each.why(NOTE), each.quality(), each.report()) for each in (shared, project)]
+    alice = Memory(memory.root, Scope(user="alice", project="p"))
+    alice.uses.add([f"shared:{NOTE}", f"project:{NOTE}"])
+
+    assert alice.uses.of(f"project:{NOTE}").times == 1
+    assert bob.uses.of(f"project:{NOTE}").times == bob.uses.of(f"shared:{NOTE}").times == 0
+    assert memory.uses.of("projects/p/notes/a.md").times == 1
+    assert [(each.why(NOTE), each.quality(), each.report()) for each in (shared, project)] == untold
 
 
 WORK = """

@@ -46,4 +46,5 @@ def test_the_demo_fits_and_ends_well(tmp_path: Path) -> None:
     assert len(lines) <= 80
     assert max(len(line) for line in lines if str(CHECKOUT) not in line) <= 100
     assert "the same bytes" in lines
+    assert "    - Kept on two disks." in lines  # what one of two notes that say the same has alone
     assert [*tmp_path.iterdir()] == []

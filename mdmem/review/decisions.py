@@ -340,14 +340,25 @@ def _tell_row(
     if isinstance(change, FactChange):
         told.append(change.before.path if change.before else None)
         if change.after and (change.moved or not change.before):
-            above = [was.get(each.line, each) for each in _list_above(later, change.after)] if later else []
-            titles = [each.text.partition(" ")[2] for each in above if each.kind == "heading"]
-            told.append(titles[::-1] if later else change.after.path)
+            told.append(_find_headings(change.after, was, later))
             told.append(was.get(change.into.line, change.into).text if change.into else None)
     elif not change:
         is_compared = row.change in {"memory-renamed", "layout"} or row.after is not None
         told += [row.path if row.old_path else None, now.hash if now and not is_compared else None]
     return json.dumps([pair.before, pair.old or pair.new, *told], default=str)
+
+
+def _find_headings(fact: Fact, was: Mapping[int, Fact], later: Sequence[Fact]) -> list[str]:
+    """Return the headings that a fact stands under, from where one above it stood in the last commit."""
+    titles, path = list[str](), fact.path
+    for above in _list_above(later, fact) if later else ():
+        known = was.get(above.line, above)
+        if known.kind == "heading":
+            titles.insert(0, known.text.partition(" ")[2])
+        path = known.path
+        if above.line in was:
+            break
+    return [*path, *titles]
 
 
 def _list_rows(memory: ComparedMemory) -> Iterator[tuple[MemoryChange, _Changed]]:

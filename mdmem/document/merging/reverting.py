@@ -259,7 +259,26 @@ class _Cells:
                 back |= dict.fromkeys(self.come[line])
             elif there in kept and self._parents[there] == self._partner.get(over):
                 back[there] = None
-        return placed(placed([key for key in kept if key in back], [*back]), [*kept])
+        return self._keep_together(placed(placed([key for key in kept if key in back], [*back]), [*kept]))
+
+    def _keep_together(self, order: Sequence[int]) -> list[int]:
+        """Return facts in order, each behind the one that it is in, and before what follows that."""
+        parents = dict(self._parents)
+        for line, block in self.come.items():
+            over = self._over[line]
+            parents[block[0]] = self._partner.get(over, -over)
+        inner: dict[int, list[int]] = {key: [] for key in (0, *order)}
+        for key in order:
+            over = parents[key]
+            while over not in inner:  # it goes, and leaves what is in it to the one that it is in
+                over = parents[over]
+            inner[over].append(key)
+        arranged, left = list[int](), inner[0][::-1]
+        while left:
+            key = left.pop()
+            arranged.append(key)
+            left += inner[key][::-1]
+        return arranged
 
     def join(self) -> str:
         """Return the text of all facts; if two touch in either version, they are parted as there."""

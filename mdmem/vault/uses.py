@@ -33,6 +33,10 @@ INSERT INTO uses VALUES (?, ?, ?, ?) ON CONFLICT (namespace, path)
 DO UPDATE SET count = max(count, excluded.count), last = max(last, excluded.last)
 """
 
+_LIST = """
+SELECT namespace, path, count, last FROM uses WHERE path = ifnull(?, path) ORDER BY path, namespace
+"""
+
 _COUNT_USE = """
 INSERT INTO mdmem.use AS u VALUES (%s, %s, %s, 1, %s) ON CONFLICT (vault, path, namespace)
 DO UPDATE SET count = u.count + 1, last = greatest(u.last, excluded.last)
@@ -88,9 +92,8 @@ class FolderUses:
 
     def list_counts(self, path: str | None = None) -> Sequence[UseCount]:
         """See `UseTable.list_counts`."""
-        query = "SELECT namespace, path, count, last FROM uses WHERE path = ifnull(?, path) ORDER BY path, namespace"
         with self._opened() as database:
-            return [UseCount(*row) for row in database.execute(query, [path])]
+            return [UseCount(*row) for row in database.execute(_LIST, [path])]
 
     def forget(self, path: str) -> None:
         """See `UseTable.forget`."""

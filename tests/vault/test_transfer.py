@@ -117,7 +117,7 @@ def test_counts_of_use_go_along(source: LocalStore, database: PostgresStore, tmp
     memory.uses.add(["notes/b.md", "notes/crlf.md"], at=5)
     memory.uses.add(["notes/b.md"], at=7)
     ann.uses.add(["notes/\xe4.md"], at=3)
-    counts = source.uses.rows()
+    counts = source.uses.list_counts()
     assert [row[1:] for row in counts] == [
         ("notes/b.md", 2, 7),
         ("notes/crlf.md", 1, 5),
@@ -127,11 +127,11 @@ def test_counts_of_use_go_along(source: LocalStore, database: PostgresStore, tmp
     for _ in range(2):  # a copy that goes on counts nothing twice
         copy(source, database)
         copy(database, back)
-        assert database.uses.rows() == back.uses.rows() == counts
+        assert database.uses.list_counts() == back.uses.list_counts() == counts
     database.uses.add("", ["notes/b.md"], 9)
     copy(source, database)
     assert database.uses.total("notes/b.md", "") == (3, 9)
-    assert source.uses.rows() == counts
+    assert source.uses.list_counts() == counts
 
 
 def test_counts_of_use_that_are_damaged_keep_nothing_back(

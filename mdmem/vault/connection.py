@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import re
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -19,9 +20,10 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import psycopg
 from psycopg import errors as refused
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from mdmem.errors import AlreadyExists, DatabaseFailed, LockTimeout, NotKnown, Usage, VaultNotFound
+from mdmem.vault.files import attempts
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -30,7 +32,10 @@ Connection = psycopg.Connection[Row]
 VERSION = 1
 """Of the tables."""
 _LOCK_SECONDS, _IDLE_SECONDS, _STATEMENT_SECONDS = 10, 8, 60
-_CONNECT_SECONDS = 10
+_SILENT_SECONDS = 10  # of a connection that was made
+_WAIT_SECONDS = 5  # for a connection: a database that is started again is back by then
+_ASK_SECONDS = 10.0  # to ask whether a change was made, which nobody else can say
+_REST_SECONDS = 1.0  # after a wait in vain, in which nobody else waits
 _MOST_CONNECTIONS = 8  # of one process to one vault
 _TRIES = 3  # to begin, where the server ended the connections that were kept
 _GONE = "57P"  # how the codes begin by which a server says that it ends, or has only begun
@@ -149,7 +154,7 @@ def read_address(url: str) -> Address:
     hosts = str(known.get("host") or os.environ.get("PGHOST", "")).split(",")
     is_here = all(host in {"", "localhost", "127.0.0.1", "::1"} or host[0] in "/@" for host in hosts)
     usual = {} if is_here else {"sslmode": "verify-full"}
-    usual |= {"tcp_user_timeout": f"{_CONNECT_SECONDS}000", "connect_timeout": f"{_CONNECT_SECONDS}"}
+    usual |= {"tcp_user_timeout": f"{_SILENT_SECONDS}000", "connect_timeout": f"{_WAIT_SECONDS}"}
     usual |= {"keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3"}
     more = urlencode({key: value for key, value in usual.items() if key not in known}, quote_via=quote)
     begun = f"{bare}&" if own else f"{bare}?"
@@ -227,6 +232,7 @@ class Connections:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        self._refusal, self._refused_at = "", 0.0
 
     @cached_property
     def _pool(self) -> ConnectionPool[Connection]:
@@ -255,7 +261,8 @@ class Connections:
             kwargs={"autocommit": True, "prepare_threshold": None},
             min_size=0,
             max_size=_MOST_CONNECTIONS,
-            timeout=_CONNECT_SECONDS,
+            timeout=_WAIT_SECONDS,
+            reconnect_timeout=_WAIT_SECONDS,
             open=True,
         )
         weakref.finalize(self, pool.close)
@@ -278,14 +285,31 @@ class Connections:
 
     @contextlib.contextmanager
     def _lend(self) -> Iterator[Connection]:
-        pool = self._pool
-        connection = pool.getconn()
+        pool, connection = self._wait_for_connection()
         try:
             yield connection
         finally:
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
             pool.putconn(connection)
+
+    def _wait_for_connection(self) -> tuple[ConnectionPool[Connection], Connection]:
+        if self._refusal and time.monotonic() - self._refused_at < _REST_SECONDS:
+            raise psycopg.OperationalError(self._refusal)  # a call that asks several times waits once
+        try:
+            pool = self._pool
+            try:
+                return pool, pool.getconn()
+            except (PoolTimeout, PoolClosed):
+                # The pool tells nobody why, and tries less and less often.
+                if vars(self).get("_pool") is pool:
+                    vars(self).pop("_pool", None)
+                pool.close(timeout=0)
+                pool = self._pool
+                return pool, pool.getconn()
+        except psycopg.OperationalError as error:
+            self._refusal, self._refused_at = str(error), time.monotonic()
+            raise
 
     @contextlib.contextmanager
     def begun(self) -> Iterator[Connection]:
@@ -339,12 +363,15 @@ class Connections:
         except psycopg.Error as error:
             if not connection.closed:
                 raise
-            try:
-                with self.begun() as other:
-                    done = "COMMIT" if was_made(other) else ""
-            except (psycopg.Error, PoolTimeout):
-                raise NotKnown(vault=self.address.shown, what=what) from None
-            if not done:
-                raise error from None
+            if self._ask_again(was_made, what):
+                return
+            raise error from None
         if done != "COMMIT":
             raise DatabaseFailed(vault=self.address.shown, action="commit", reason="it was rolled back")
+
+    def _ask_again(self, was_made: Callable[[Connection], bool], what: str) -> bool:
+        for _ in attempts(_ASK_SECONDS):
+            # Also a server that takes no changes, as a standby does, says nothing about this one.
+            with contextlib.suppress(psycopg.Error, DatabaseFailed), self.begun() as other:
+                return was_made(other)
+        raise NotKnown(vault=self.address.shown, what=what)

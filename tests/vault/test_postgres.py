@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sqlite3
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -427,8 +428,9 @@ def test_a_commit_that_never_arrived_was_not_made(
 
 
 def test_where_the_database_stays_away_nobody_knows(
-    store: PostgresStore, cut_off: PostgresStore, proxy: Proxy
+    store: PostgresStore, cut_off: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mdmem.vault.connection._ASK_SECONDS", 0.1)
     cut_off.database._pool.timeout = 0.05
     with cut_off.writing():
         proxy.cuts, proxy.is_closed = "answer", True
@@ -448,6 +450,32 @@ def test_a_server_that_was_restarted_is_asked_again(server: Server, store: Postg
     server.begin()
     write(store, "a.md", b"two")
     assert read(store, "a.md") == b"two"
+
+
+def test_who_waits_for_a_database_that_is_away_is_told_why(
+    server: Server, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it is asked again at once when it is back, however long it was away."""
+    write(store, "a.md", b"one")
+    store.database._pool.timeout = 0.05
+    server.stop()
+    for _ in range(3):
+        with pytest.raises(DatabaseFailed, match="connection to server"):
+            store.recover()
+    server.begin()
+    monkeypatch.setattr("mdmem.vault.connection._REST_SECONDS", 0)
+    assert read(store, "a.md") == b"one"
+
+
+def test_whether_a_change_was_made_is_asked_until_the_database_is_back(
+    store: PostgresStore, cut_off: PostgresStore, proxy: Proxy
+) -> None:
+    cut_off.database._pool.timeout = 0.05
+    with cut_off.writing():
+        proxy.cuts, proxy.is_closed = "answer", True
+        threading.Timer(0.5, lambda: setattr(proxy, "is_closed", False)).start()
+        cut_off.commit(new_entry("ann", "change", ()), [Step("a.md", None, b"one")])
+    assert read(store, "a.md") == b"one"
 
 
 # -- servers and addresses --------------------------------------------------------------------------------

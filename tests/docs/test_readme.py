@@ -50,8 +50,8 @@ KEPT = (
     "mdmem --user bob preferences set ui theme light",
     "mdmem --user ada notes append db 'The database is one file.'",
     "mdmem notes append port 'It listens on 8080.' && mdmem set notes/port.md tier=pinned",
-    "mdmem --user ada working update 'The tests are red.' --thread t1",
-    "mdmem sessions add t1 user 'Ask Grace about the certificate.'",
+    "mdmem --user ada working set 'The tests are red.' --thread t1",
+    "mdmem sessions append t1 user 'Ask Grace about the certificate.'",
 )
 SPY = """
 import os, sys
@@ -96,7 +96,7 @@ def test_what_tests_quote_stands_in_the_readme() -> None:
     assert [quote for quote in quoted() if not any(each.startswith(quote) for each in sentences)] == []
 
 
-# README: For Codex say `[mcp,codex]`. It needs Python 3.11 or newer, and git.
+# README: It needs Python 3.11 or newer, and git.
 def test_the_version_of_python_is_the_one_that_is_asked_for() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"

@@ -207,7 +207,7 @@ def test_names_that_not_every_system_can_hold_or_tell_apart_are_warnings(root: P
         *(("n", "case-twin"), ("n/e.md", "case-twin"), ("n/\u00e9", "case-twin")),
     }
     assert {f.severity for f in found.values()} == {"warning"}
-    assert "from n/E.md: on macOS and Windows" in found["n/e.md", "case-twin"].message
+    assert "from n/E.md: the same name on macOS and Windows" in found["n/e.md", "case-twin"].message
     assert "device" in found["con", "unportable-name"].message
     assert all("mdmem mv" in f.hint for f in found.values())
 

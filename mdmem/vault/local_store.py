@@ -283,10 +283,10 @@ class LocalStore:
         """Do nothing: no file stays open."""
 
     @contextlib.contextmanager
-    def pinned(self, *, compares: bool = False) -> Iterator[str]:  # noqa: ARG002 - of a copy
-        """Keep the memories as they are; yield the id of the last change, empty for that of `entries`."""
+    def pinned(self, *, compares: bool = False) -> Iterator[Iterator[Entry]]:  # noqa: ARG002 - of a copy
+        """Keep the memories as they are; yield their changes, as `entries` does."""
         with self.writing():
-            yield ""
+            yield self.entries()
 
     def recover(self) -> int:
         """See `Store.recover`.

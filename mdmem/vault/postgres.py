@@ -260,7 +260,7 @@ class PostgresStore(LocalStore):
                 self._pull_seconds += time.monotonic() - began
 
     @contextlib.contextmanager
-    def pinned(self, *, compares: bool = False) -> Iterator[str]:
+    def pinned(self, *, compares: bool = False) -> Iterator[Iterator[Entry]]:
         """See `LocalStore.pinned`; others who follow with the same copy wait.
 
         With `compares`, every file and log of the copy is compared first.
@@ -271,7 +271,7 @@ class PostgresStore(LocalStore):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 self._follow(connection, compares=compares)
             self._work.has_looked = True
-            yield self._state.id if self._state else ""
+            yield self._read_entries(self._state.seq + 1 if self._state else 0)
 
     @contextlib.contextmanager
     def steady(self) -> Iterator[None]:
@@ -649,7 +649,11 @@ class PostgresStore(LocalStore):
 
     def entries(self, folder: str = "") -> Iterator[Entry]:
         """See `Store.entries`."""
-        last, vault = 1 << 62, self.address.vault
+        return self._read_entries(1 << 62, folder)
+
+    def _read_entries(self, end: int, folder: str = "") -> Iterator[Entry]:
+        """Yield the changes of a folder with numbers below `end`, the newest first."""
+        last, vault = end, self.address.vault
         below = [vault, folder, f"{folder}/", f"{folder}0"] if folder else []  # 0 is the sign behind /
         query = _READ_BELOW if folder else _READ_ENTRIES
         while True:

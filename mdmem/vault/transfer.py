@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import dropwhile
 
 from mdmem.document.document import digest as digest_of
 from mdmem.document.text.tokens import first_of
@@ -92,13 +91,13 @@ def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> Co
     to = _TargetDatabase(target) if isinstance(target, PostgresStore) else _TargetFolder(target)
     if source.root == target.root:
         raise EditRefused(path=target.name, reason="a vault cannot be copied to itself")
-    with source.pinned(compares=True) as last:
-        given = _Held(source, source.mounts, last)
+    with source.pinned(compares=True) as entries:
+        given = _Held(source, source.mounts, entries)
         given.add_config()
         to.refuse(given)
         notes: list[str] = []
         with contextlib.nullcontext() if dry_run else to.opened():
-            there = _Held(target, {})
+            there = _Held(target, {}, target.entries())
             _refuse_others(given, there, to)
             lacking = [path for path in given.files if path not in there.files]
             changes = given.changes[len(there.changes) :]
@@ -156,12 +155,14 @@ class _Held:
     Attributes:
         files: those that a vault may have, and its logs, by path; their hashes are empty.
         left_out: the places of others; those that are hidden are passed over.
-        changes: of the history, the oldest first, up to the one with the id `last`, where it has one.
+        changes: of the history, the oldest first.
     """
 
-    def __init__(self, store: LocalStore, mounts: Mapping[str, Sequence[str]], last: str = "") -> None:
+    def __init__(
+        self, store: LocalStore, mounts: Mapping[str, Sequence[str]], entries: Iterable[Entry]
+    ) -> None:
         self.store, self._mounts = store, mounts
-        self.changes = [*dropwhile(lambda entry: last not in {"", entry.id}, store.entries())][::-1]
+        self.changes = [*entries][::-1]
         self.files: dict[str, StoredFile] = {}
         self.left_out: list[str] = []
         for path, parts in mounts.items():

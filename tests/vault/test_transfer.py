@@ -20,6 +20,7 @@ from mdmem.vault import postgres, transfer
 from mdmem.vault.connection import make_tables, read_address
 from mdmem.vault.local_store import LocalStore
 from mdmem.vault.postgres import PostgresStore, list_places
+from mdmem.vault.postgres_upkeep import erase, put
 from mdmem.vault.transfer import copy
 
 from .store_conformance import MOST, append, data_of, write
@@ -218,6 +219,21 @@ def test_what_is_mounted_becomes_a_file(database: PostgresStore, tmp_path: Path)
     assert copy(database, back).mounted == ("AGENTS.md",)
     assert Path(back.root, "AGENTS.md").read_text() == "# Ours\n"
     assert copy(database, back).files == 0
+
+
+@pytest.mark.parametrize("last", ["put", "erase"])
+def test_the_history_comes_along_where_the_last_change_is_told_to_nobody(
+    source: LocalStore, database: PostgresStore, tmp_path: Path, last: str
+) -> None:
+    write(database, "notes/a.md", b"one")
+    write(database, "notes/b.md", b"two")
+    if last == "put":
+        put(database, source.root)
+    else:
+        erase(database, "notes/b.md")
+    back = LocalStore(str(tmp_path / "back"))
+    assert copy(database, back).changes > 0
+    assert state_of(back)[1:] == state_of(database)[1:]
 
 
 def test_a_vault_without_a_config_gets_the_usual_one(database: PostgresStore, tmp_path: Path) -> None:

@@ -248,9 +248,6 @@ class Editing:
         keeper = self.memory.keep_current(watcher)
         try:
             for hints in watcher if not self._is_stopped.is_set() else ():
-                if hints.settings:
-                    self._vault.forget_config()
-                    index.forget_config()
                 paths = None if hints.everything or hints.settings else hints.paths
                 while not self._sync_index(paths, progress):
                     paths = None

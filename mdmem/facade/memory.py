@@ -110,8 +110,8 @@ class Memory(ScopedMemory):
         other = Memory(self.vault.store, scope)
         other.index = self.index
         with suppress(MdmemError):  # a search meets it, and says so
-            if self.meaning:
-                other.meaning = self.meaning
+            if meaning := self.meaning:
+                other._meaning = meaning
         return other
 
     @cached_property
@@ -147,7 +147,10 @@ class Memory(ScopedMemory):
     def names_shared(self, paths: Iterable[StrPath]) -> bool:
         """Tell whether a path names what another user may share, such as `from-alice:notes/db.md`."""
         named = [name for name in map(place_text, paths) if name.startswith("from-")]
-        return bool(named) and self.vault.config.sharing.enabled and self.shared.has_layer(*named)
+        if not named:
+            return False
+        self.vault.recover()  # another server may have changed the config
+        return self.vault.config.sharing.enabled and self.shared.has_layer(*named)
 
     def _show_shared(self, path: str) -> Document:
         return self.shared.show(path)

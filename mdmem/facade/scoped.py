@@ -186,17 +186,21 @@ class ScopedMemory(Kinds["Applied"]):
         """The same verbs, which return an edit plan and write nothing."""
         return Kinds(self.vault, self.scope, lambda build: build(), self._current_view)
 
-    @cached_property
+    @property
     def meaning(self) -> Meaning | None:
         """What knows other words for the same thing, where the user or the program has set an embedder.
 
         Raises:
             ConfigInvalid, Usage: the setting is no embedder, or nothing may be sent to it.
         """
+        return self._meaning if self.vault.config.search.meaning else None
+
+    @cached_property
+    def _meaning(self) -> Meaning | None:
         from mdmem.vault.mark import NONE, named_embedder  # noqa: PLC0415 - start-up
 
         named = self._embedder or named_embedder()
-        if named == NONE or not self.vault.config.search.meaning:
+        if named == NONE:
             return None
         from mdmem.index.embedder import configured_embedder  # noqa: PLC0415 - an extra
         from mdmem.index.meaning import Meaning  # noqa: PLC0415 - as above

@@ -17,6 +17,7 @@ from mdmem.index.hit import Heading
 from mdmem.index.mounts import remote_kind
 from mdmem.index.sync import Pinning, Progress, Sync, Synced, Work
 from mdmem.vault import files
+from mdmem.vault.config import Config
 from mdmem.vault.paths import is_under
 from mdmem.vault.store import Store
 from mdmem.vault.vault import Vault
@@ -95,7 +96,8 @@ class Index:
         self._guard = threading.RLock()
         self._database: Database | None = None
         self._text: TextIndex | None = None
-        self._is_behind = False  # a store was made again since the last sync
+        self._is_behind = False  # a store was made again, or the config has changed, since the last sync
+        self._config: Config | None = None
         self._known: dict[str, tuple[int, int, int, int]] = {}
         self._known_at = -1
         # The paths to look at, from a watcher; None: every file.
@@ -110,13 +112,6 @@ class Index:
         """
         own = "".join(suffix for suffix in NAMED_SUFFIXES if suffix in self.vault.suffixes)
         return os.path.join(folder, own[1:]) if own else folder
-
-    def forget_config(self) -> None:
-        """Read the config again when it is needed next; see `Vault.forget_config`."""
-        with self._guard:
-            self.close()
-            self.vault.forget_config()
-            vars(self).pop("folder", None)
 
     @cached_property
     def folder(self) -> str:
@@ -325,6 +320,7 @@ class Index:
             raise self.refused
         self._progress = progress
         self.vault.recover()
+        self._follow_config()
         try:
             if self._is_hurried and self.is_missed:
                 raise self._refuse()
@@ -332,6 +328,14 @@ class Index:
         except NotReady as error:
             self.refused = error if self._is_hurried else None
             raise
+
+    def _follow_config(self) -> None:
+        """Where the config has changed, look for the stores and at every file again."""
+        before, self._config = self._config, self.vault.config
+        if before is not None and before != self._config:
+            self.close()
+            vars(self).pop("folder", None)
+            self._is_behind = True
 
     def _sync_stores(
         self, paths: Collection[str] | None, progress: Progress | None, *, texts: bool

@@ -89,6 +89,7 @@ def changes_owned(before: Document, after: Document) -> bool:
 
 def require_sharing(vault: Vault) -> None:
     """Raise Usage where the config of a vault has sharing off."""
+    vault.recover()  # another server may have changed the config
     if not vault.config.sharing.enabled:
         remedy = "write `enabled = true` below [sharing] in .mdmem/config.toml"
         raise Usage(problem="sharing is off in this vault", remedy=remedy)

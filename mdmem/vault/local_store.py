@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -25,6 +26,7 @@ from mdmem.errors import (
     VaultNotFound,
 )
 from mdmem.vault import config, files, outside
+from mdmem.vault.config import Config
 from mdmem.vault.files import BUSY_SECONDS, Content, Place
 from mdmem.vault.folder import PAST_MARK, resolve, workspace_of
 from mdmem.vault.journal import ASIDE, STAGING, Journal, pending
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 LOCK_SECONDS = 10.0
 _RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of several files
 _READ_SETTLE_SECONDS = 0.2
+_TICK_NS = 20_000_000  # within which a file can change again, and its times stay
 LOCAL = ".mdmem/local"
 _TRASH, _LOG_LOCKS = f"{LOCAL}/trash", f"{LOCAL}/logs"
 _LOCAL_FOLDERS = (".mdmem", LOCAL, STAGING, _TRASH)
@@ -58,6 +61,9 @@ class LocalStore:
 
     def __init__(self, root: str) -> None:
         self.name = self.root = os.path.realpath(root)
+        self._config_file = f"{self.root}/{config.CONFIG_PATH}"
+        self._config: Config | None = None
+        self._config_stamp: tuple[int, ...] | None = None
         self.notes: list[str] = []
         self._has_given_up = False
 
@@ -69,9 +75,29 @@ class LocalStore:
         """Return the same files, read as if they had not been before."""
         return LocalStore(self.root)
 
-    @cached_property
-    def config(self) -> config.Config:
-        """See `Store.config`."""
+    @property
+    def config(self) -> Config:
+        """See `Store.config`: the file is read again once it has changed."""
+        known, stamp = self._config, self._stamp_config()
+        if known is not None and stamp == self._config_stamp:
+            return known
+        read = self._read_config()
+        if read != known:
+            for made in ("mounts", "trash", "journal"):
+                vars(self).pop(made, None)
+        is_recent = bool(stamp) and time.time_ns() - stamp[0] < _TICK_NS
+        self._config, self._config_stamp = read, None if is_recent else stamp
+        return read
+
+    def _stamp_config(self) -> tuple[int, ...]:
+        """Return what changes with the file of the config; empty if there is none."""
+        try:
+            status = os.lstat(self._config_file)
+        except OSError:
+            return ()
+        return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
+
+    def _read_config(self) -> Config:
         place = Place(self.root, tuple(config.CONFIG_PATH.split("/")))
         try:
             content = self._read_place(place, config.CONFIG_PATH, config.MAX_BYTES)
@@ -79,7 +105,7 @@ class LocalStore:
             reason = f"it has more than {error.limit:,} bytes"
             raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
         try:
-            read = config.parse(content.data.decode("utf-8")) if content else config.Config()
+            read = config.parse(content.data.decode("utf-8")) if content else Config()
         except UnicodeDecodeError as error:
             reason = f"it is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}"
             raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
@@ -98,12 +124,6 @@ class LocalStore:
         before = content.data if content else b""
         after = config.add_guests(before.decode("utf-8"), glob).encode()
         outside.replace(place, config.CONFIG_PATH, content and before, after)
-        self.forget_config()
-
-    def forget_config(self) -> None:
-        """See `Vault.forget_config`."""
-        for name in ("config", "mounts"):
-            vars(self).pop(name, None)
 
     # -- where files are ----------------------------------------------------------------------------------
 

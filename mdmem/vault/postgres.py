@@ -523,8 +523,6 @@ class PostgresStore(LocalStore):
                     if is_again:
                         raise
                     self._clear_way(file.place)
-        if file.path == CONFIG_PATH:
-            self.forget_config()
 
     def _clear_way(self, path: str) -> None:
         """Remove what stands where the folders of a file, or the file itself, are to be."""
@@ -541,8 +539,6 @@ class PostgresStore(LocalStore):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             with self._open_folder(path) as (folder, name):
                 os.unlink(name, dir_fd=folder)
-            if path == CONFIG_PATH:
-                self.forget_config()
             for each in above(path):
                 with contextlib.suppress(OSError):
                     os.rmdir(os.path.join(self.root, each))

@@ -47,7 +47,7 @@ class Store(Protocol):
 
     @property
     def config(self) -> Config:
-        """The config, as it was when it was first needed."""
+        """The config as it is now."""
 
     def again(self) -> Store:
         """Return what an index of the same files reads."""

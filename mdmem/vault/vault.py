@@ -138,17 +138,13 @@ class Vault:
 
     @property
     def config(self) -> Config:
-        """The config, as it was when it was first needed."""
+        """The config as it is now."""
         return self.store.config
 
     @property
     def suffixes(self) -> tuple[str, ...]:
         """How the name of a memory ends, as the config says."""
         return self._sound_config.suffixes
-
-    def forget_config(self) -> None:
-        """Read the config again when it is needed next: for a process that goes on after it was changed."""
-        self.disk.forget_config()
 
     @property
     def disk(self) -> LocalStore:
@@ -218,10 +214,10 @@ class Vault:
         return config.Config()
 
     def _make_from_own(self, kind: str, suffixes: tuple[str, ...], make: Callable[[dict[str, str]], T]) -> T:
-        """Return what is made of the vault's own schemas or templates; again when one of them has changed."""
+        """Return what is made of own schemas or templates; make it again when they or the config change."""
         folder = f".mdmem/{kind}"
         files = [each for each in self.store.walk(Namespace(folder), suffixes) if not each.problem]
-        state = [(each.path, each.mtime_ns, each.size) for each in files]
+        state = self._sound_config, [(each.path, each.mtime_ns, each.size) for each in files]
         known, made = self._made.get(kind, (None, None))
         if known != state:
             texts = {}

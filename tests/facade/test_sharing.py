@@ -77,6 +77,31 @@ def test_add_memory_is_private_until_it_is_shared(world: World) -> None:
     assert world.alice.access("notes/db.md").users == {}
 
 
+def test_sharing_that_is_switched_reaches_who_is_open(world: World) -> None:
+    world.alice.share("notes/db.md", "bob", "read")
+    config = world.root / ".mdmem/config.toml"
+    asked: list[Callable[[], Any]] = [
+        lambda: world.bob.show("from-alice:notes/db.md").text,
+        lambda: [hit.text for hit in world.bob.grep("SQLite", within="from-alice:")],
+        lambda: world.bob.ls("from-alice:"),
+        world.bob.shared.list,
+        lambda: world.bob.shared("alice").show("notes/db.md").text,
+    ]
+
+    def is_answered(ask: Callable[[], Any]) -> bool:
+        try:
+            return bool(ask())
+        except MdmemError:
+            return False
+
+    for text, other in ((SHARING, ""), ("", SHARING)):
+        for ask in asked:
+            config.write_text(other)
+            assert is_answered(ask) == bool(other)
+            config.write_text(text)
+            assert is_answered(ask) == bool(text)
+
+
 def test_share_memory_lets_a_user_read_it_and_no_other(world: World) -> None:
     world.alice.share("notes/db.md", "bob", "read")
     assert world.text() == NOTE.replace("Database\n---", "Database\naccess:\n  read:\n    - bob\n---")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
-from mdmem.document.document import Limits
+from mdmem.document.document import Limits, parse_text
 from mdmem.errors import ConfigInvalid
 from mdmem.kind import KINDS
 from mdmem.vault.config import (
@@ -188,10 +188,26 @@ def test_a_vault_warns_once_of_what_is_unknown(vault_root: Path) -> None:
     (vault_root / CONFIG_PATH).write_text("[trash]\nmax_day = 3\n")
     vault = Vault(str(vault_root))
     assert vault.config.trash == Trash()
-    vault.forget_config()
     _ = vault.config
     [note] = vault.notes
     assert note.startswith(f"{CONFIG_PATH}:2: [trash] 'max_day' is unknown: it is passed over (nearest")
+
+
+def test_a_vault_that_is_open_takes_a_changed_config(vault_root: Path) -> None:
+    vault, path = Vault(str(vault_root)), vault_root / CONFIG_PATH
+    (vault_root / ".mdmem/schemas").mkdir()
+    thread = parse_text("working/threads/a.md", "")
+    for days in (3, 4, 5):
+        path.write_text(f"[trash]\nmax_days = {days}\n[working]\nschema = 'w{days}'\n")
+        (vault_root / f".mdmem/schemas/w{days}.json").write_text("{}")
+        assert vault.config.trash == vault.disk.trash.policy == Trash(max_days=days)
+        assert vault.schemas.choose(thread) == f"w{days}"
+    path.write_text("[trash")
+    for _ in "ab":
+        with pytest.raises(ConfigInvalid):
+            _ = vault.config
+    path.unlink()
+    assert vault.config == Config()
 
 
 def test_a_number_that_no_clock_can_hold_is_refused() -> None:

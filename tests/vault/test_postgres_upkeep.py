@@ -11,7 +11,15 @@ from uuid import uuid4
 import pytest
 
 import mdmem
-from mdmem.errors import ConfigInvalid, DatabaseFailed, Invalid, LimitReached, MemoryNotFound, NamedNotFound
+from mdmem.errors import (
+    ConfigInvalid,
+    DatabaseFailed,
+    Invalid,
+    LimitReached,
+    MdmemError,
+    MemoryNotFound,
+    NamedNotFound,
+)
 from mdmem.facade.memory import Memory
 from mdmem.vault.connection import list_grants, make_tables, read_address
 from mdmem.vault.postgres import PostgresStore
@@ -22,9 +30,11 @@ from .store_conformance import MOST, append, data_of, held, together, write
 from .test_postgres import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .postgres_server import Server
+
+SHARING = "[sharing]\nenabled = true\n"
 
 
 @pytest.fixture
@@ -75,6 +85,40 @@ def test_a_vault_is_given_its_own_files(store: PostgresStore, other: PostgresSto
     assert [entry.message for entry in memory.history()] == ["write notes/a.md"]
     memory.undo()
     assert held(store) == {}
+
+
+def test_a_config_that_others_give_reaches_each_answer(
+    server: Server, store: PostgresStore, other: PostgresStore, tmp_path: Path
+) -> None:
+    """Whoever gives it, on another machine or on this one, where both have one copy."""
+    twin = PostgresStore(server.url(store.address.vault))
+    root = Path(mdmem.init(tmp_path / "memories").root)
+    ann, ben = (Memory(store, mdmem.Scope(user=user)) for user in ("ann", "ben"))
+    asked: list[Callable[[], object]] = [
+        lambda: ben.show("from-ann:a.md"),
+        lambda: ben.ls("from-ann:"),
+        ben.shared.list,
+    ]
+
+    def is_shared(ask: Callable[[], object]) -> bool:
+        try:
+            return bool(ask())
+        except MdmemError:
+            return False
+
+    def give(by: PostgresStore, text: str) -> None:
+        (root / ".mdmem/config.toml").write_text(text)
+        put(by, str(root))
+
+    give(store, SHARING)
+    ann.write("a.md", "one\n")
+    ann.share("a.md", "ben", "read")
+    for by in (other, twin):
+        for ask in asked:
+            for text in ("", SHARING):
+                give(by, text)
+                assert is_shared(ask) == bool(text)
+    twin.close()
 
 
 @pytest.mark.parametrize(

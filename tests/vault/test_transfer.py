@@ -249,11 +249,9 @@ def test_more_than_a_vault_may_hold_is_refused(
 ) -> None:
     config = Path(source.root, ".mdmem/config.toml")
     config.write_text("[team]\nmax_bytes = 100\n")
-    source.forget_config()
     with pytest.raises(LimitReached, match="bytes of the files of a vault: the limit is 100"):
         copy(source, database)
     config.write_text("")
-    source.forget_config()
     monkeypatch.setattr(postgres, "_MOST_FILES", 8)
     with pytest.raises(LimitReached, match="the files of a vault: the limit is 8"):
         copy(source, database)

@@ -152,6 +152,11 @@ class Watcher:
             self._cited = {file: before[file] if file in before else _file_state(file) for file in files}
             self._next_code_look = min(self._next_code_look, time.monotonic() + POLL_SECONDS)
 
+    def mount(self, files: Mapping[str, str]) -> None:
+        """Watch these mounted files instead of those that were given before; see `mounts`."""
+        with self._lock:
+            self._mounts = dict(files)
+
     def hints(self, timeout: float | None = None) -> Hints | None:
         """Wait until something may have changed, and then until it is quiet.
 
@@ -428,5 +433,6 @@ class Keeper:
             self._stop_following()
 
     def _take_changed(self) -> frozenset[str] | None:
+        self._watcher.mount(self._index.vault.mounted(""))  # the config may have changed
         hints = self._watcher.pending(take=self._is_own)
         return None if hints is None or hints.everything else hints.paths

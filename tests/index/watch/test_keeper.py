@@ -129,6 +129,23 @@ def test_whatever_was_written_before_the_question_is_found(root: Path) -> None:
         watching(keeper)
 
 
+def test_a_config_that_changes_is_followed(root: Path) -> None:
+    """A file that it mounts is found, and its later changes; no longer once it is not mounted."""
+    config, mounted = root / ".mdmem/config.toml", root.parent / "AGENTS.md"
+    mounted.write_text("# Project\n\nzqone\n")
+    with kept(root) as keeper:
+        watching(keeper)
+        config.write_text('[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
+        assert keeper.search("zqone") == search(root, "zqone") == ["AGENTS.md"]
+        watching(keeper)
+        mounted.write_text("# Project\n\nzqtwo\n")
+        assert keeper.search("zqtwo") == ["AGENTS.md"]
+        config.write_text('[files]\nsuffixes = [".mdx"]\n')
+        (root / "notes/new.mdx").write_text("zqone\n")
+        assert keeper.search("zqone") == search(root, "zqone") == ["notes/new.mdx"]
+        assert keeper.search("zqtwo") == []
+
+
 def test_two_keep_one_index_and_either_may_be_killed(root: Path) -> None:
     with kept(root) as one, kept(root) as two:
         watching(one)

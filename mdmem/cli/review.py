@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
     from mdmem.review.decisions import Reviewed, ReviewedRow
 
+_KEYS = """\
+a, x  accept or reject the row
+A, X  accept or reject the remaining rows of the memory
+e     open the memory in your editor
+s, u  skip the row; undo the last decision
+c     commit the memories whose rows are all accepted
+q, ?  end; print this list"""
 _SEQUENCE = re.compile(r"\x1b(?:[\[O][0-9;]*.?|.?)")  # what a key sends that is no letter
 
 
@@ -39,6 +46,7 @@ def git_review(target: Target, /, paths: tuple[str, ...]) -> None:
     terminal the rows are only printed.
     """
     asked = _Asked(memory := target.open(), options.resolve_paths(memory, {"paths": paths})["paths"])
+    render.print_remarks([f"note: {asked.memories.settings}"] if asked.memories.settings else [])
     is_watched = sys.stdin.isatty() and sys.stdout.isatty() and not render.is_set("as_json")
     if is_watched and asked.memories:
         asked.decide_all()
@@ -99,16 +107,16 @@ class _Asked:
             self.memories, self._done = self._memory.git.review(self._paths), []
             self._accepted &= {row.row for each in self.memories for row in each.rows}
         else:
-            print(" ".join((git_review.help or "").split()))
+            print(_KEYS)
         if applied:
             self._done.append(lambda: self._look_again(self._memory.undo(applied.id).plan.paths))
             self._look_again(applied.plan.paths)
 
     def _look_again(self, touched: Iterable[str]) -> None:
         for path in touched:
-            self.memories = [m for m in self.memories if path not in {m.path, m.old_path}]
+            self.memories[:] = [m for m in self.memories if path not in {m.path, m.old_path}]
             with contextlib.suppress(MemoryNotFound):
-                self.memories += self._memory.git.review([path])
+                self.memories.extend(self._memory.git.review([path]))
         self.memories.sort(key=lambda each: each.path.split("/"))
 
 

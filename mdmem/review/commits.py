@@ -42,6 +42,7 @@ from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.mark import allow, is_allowed
 from mdmem.vault.paths import check_folder, is_under
+from mdmem.vault.plan import standing
 from mdmem.vault.store import Entry
 from mdmem.vault.vault import Vault
 
@@ -54,6 +55,7 @@ _MOST_OPERATIONS = 200  # that a message names
 _MOST_ALSO = 20  # memories that it names of an operation
 _LONGEST_LINE = 72
 _SETTINGS = re.compile(r"\.gitignore|\.mdmem/(?!local/).+", re.DOTALL)
+_SETTING = "a setting of the vault, which a review does not commit: `mdmem git commit` does"
 _DONE = {"added": "Add", "changed": "Change", "removed": "Remove"}
 
 
@@ -137,11 +139,15 @@ class Commits:
                 stands = self._vault.store.stands(self._vault.folder(path))
                 if not stands and not any(is_under(each, path) for each in found):
                     raise MemoryNotFound(path=path)
+            inside = ((repository.path(each.name) or "", each) for each in pending)
+            settings = {path: each for path, each in inside if _SETTINGS.fullmatch(path)}
             if not self._vault.namespace and accepted is None and (is_alone or not only):
-                inside = ((repository.path(each.name) or "", each) for each in pending)
-                found |= {path: each for path, each in inside if _SETTINGS.fullmatch(path)}
+                found |= settings
+            elif not self._vault.namespace and accepted is not None:
+                not_accepted += [f"{path}: {_SETTING}" for path, each in settings.items() if not each.why_not]
             taken = {path: each for path, each in found.items() if not each.why_not}
             memories = {path: each for path, each in taken.items() if not _SETTINGS.fullmatch(path)}
+            notes = self._find_secrets(tracked, memories)
             text = self._make_message(message, tracked, memories, session) if taken else ""
             branch, made = repository.branch(), None
             if taken and not dry_run:
@@ -160,8 +166,20 @@ class Commits:
             settings=tuple(CommittedFile(path, taken[path].kind) for path in taken if path not in memories),
             left_out=tuple(left_out),
             ignored=sum(left[path] == IGNORED for path in left if not _SETTINGS.fullmatch(path)),
-            notes=(note,) if made and not branch else (),
+            notes=(*notes, *((note,) if made and not branch else ())),
         )
+
+    def _find_secrets(self, tracked: Tracked, taken: _Files) -> list[str]:
+        """Tell the secrets that a commit brings in, which other programs wrote."""
+        config, told = self._vault.config.secrets, list[str]()
+        for path, each in taken.items() if config.policy != "off" else ():
+            now = _read(self._vault.find, path)
+            before = _read(tracked.document, each.blob, path) if now and each.blob else None
+            known = {found.rule for found in standing(before, config)} if before else ()
+            for found in standing(now, config) if now else ():
+                if found.rule not in known:
+                    told.append(f"{found}: `mdmem check` says what to do")
+        return told
 
     def _other_names(self, tracked: Tracked, found: _Files, chosen: Sequence[str]) -> list[str]:
         """List both names of renamed memories: half of a rename would lose the memory."""

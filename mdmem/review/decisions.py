@@ -84,6 +84,12 @@ class Reviewed:
     rows: tuple[ReviewedRow, ...]
 
 
+class ReviewedMemories(list[Reviewed]):
+    """The memories that differ; `settings` says which settings of the vault do, and how to see that."""
+
+    settings = ""
+
+
 class _Memory(NamedTuple):
     """A memory that differs, and its rows by name, with the change of a fact or field if there is one."""
 
@@ -106,9 +112,12 @@ class Decisions:
     def __init__(self, vault: Vault, tracked: Tracked) -> None:
         self._vault, self._tracked = vault, tracked
 
-    def list_memories(self, paths: Sequence[str] = ()) -> list[Reviewed]:
+    def list_memories(self, paths: Sequence[str] = ()) -> ReviewedMemories:
         """List the memories that differ, or those of some paths; see `Git.review`."""
-        log, reviewed = read_log(self._vault), list[Reviewed]()
+        log, reviewed = read_log(self._vault), ReviewedMemories()
+        reviewed.settings = Review(
+            self._vault, self._tracked, self._tracked.head, None, paths
+        ).describe_settings()
         for memory in self._read_memories(paths):
             pair, before, after = memory.compared[:3]
             steps = Steps(self._vault, log, pair.path, after, before)

@@ -19,7 +19,7 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from mdmem.review.commits import Committed
-    from mdmem.review.decisions import Reviewed
+    from mdmem.review.decisions import ReviewedMemories
     from mdmem.review.merge_setup import MergeSetup
 
 
@@ -150,8 +150,10 @@ class Git(KindVerbs[R]):
 
         return self._run(Reverts(self._vault).build(what, path_texts(paths), keep))
 
-    def review(self, paths: Sequence[StrPath] = ()) -> list[Reviewed]:
+    def review(self, paths: Sequence[StrPath] = ()) -> ReviewedMemories:
         """List what differs from the last commit, by memory and row, with who made it; no proposals.
+
+        Settings of the vault that differ, too, are told in `settings`.
 
         Args:
             paths: only these memories and folders.

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import is_json
 from mdmem.document.text.diff import unified
 from mdmem.errors import EditRefused, GitFailed
@@ -148,6 +149,19 @@ def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
     elif not _find_blocks(after or ""):
         settings = {_TITLE: None, _DRIVER: None}
     return MergeSetup(_changed_file(attributes, before, after) + _plan_config(path, settings), remarks)
+
+
+def find_missing_driver(repository: Repository) -> Diagnostic | None:
+    """Report that the attributes of a repository name our driver, and its settings do not have it."""
+    path, attributes = _read_attributes(repository)
+    if not _BLOCK.search(attributes or ""):
+        return None
+    if repository.ask(["config", "--get", _DRIVER], "read its settings").printed.strip():
+        return None
+    message = "git merges memories by lines: this clone lacks the merge driver that .gitattributes names"
+    return about_file(
+        os.path.basename(path), "merge-driver-missing", message, "`mdmem git install`", severity="warning"
+    )
 
 
 def _read_file(path: str) -> bytes | None:

@@ -7,6 +7,7 @@ so, and compared no further.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -16,11 +17,12 @@ from mdmem.document.document import Document
 from mdmem.document.merging.comparison import Comparison, FactChange, FieldChange, compare, moved_across
 from mdmem.document.text.diff import Word, words
 from mdmem.document.text.lines import whole_lines, with_newline
+from mdmem.document.text.tokens import first_of
 from mdmem.document.tree import dotted
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.index.code.workspace import Source
 from mdmem.kind import PROPOSAL, kind_at
-from mdmem.review.tracked import Tracked, is_chosen
+from mdmem.review.tracked import SETTINGS, Tracked, is_chosen
 from mdmem.vault.paths import check_folder, check_memory, is_under
 from mdmem.vault.vault import Vault
 
@@ -40,10 +42,13 @@ MemoryChangeKind = Literal[
     "layout",
     "conflict",
     "not-compared",
+    "settings",
 ]
 
 _Fingerprint = tuple[str, frozenset[str]]  # what tells a memory under another name: its id, and its lines
 _SIMILAR = 0.5  # share of equal lines from which on a memory that is gone and a new one are the same
+_MOST_SETTINGS = 10  # that are named
+_SHORT = 12  # digits of a commit in a command
 _MOST_COMPARED = 100  # memories that are gone, and new ones, among which that is looked for
 
 
@@ -52,7 +57,8 @@ class MemoryChange:
     """One thing that differs between two states of a memory.
 
     Attributes:
-        path: the memory; of one that is gone, where it was.
+        path: the memory; of one that is gone, where it was. Of the settings of the vault, which are one row
+            with a note, their folder.
         change: what happened, and to what kind of thing.
         old_path: where the memory, or the fact, was before, when that is elsewhere.
         key: of a field, its dotted key; empty for a JSON value that is not an object.
@@ -175,10 +181,22 @@ class Review:
         compared = [each for each in self.compare_pairs(self.find_pairs()) if each.notes or each.found]
         moved = moved_across({each.pair.path: each.found for each in compared if each.found})
         rows = MemoryChanges()
+        if note := self.describe_settings():
+            rows.append(MemoryChange(path=SETTINGS, change="settings", note=note))
         for each in compared:
             rows += _describe_changes(each._replace(found=moved.get(each.pair.path)))
         rows.ignored = sum(map(self._is_chosen, self._tracked.ignored))
         return rows
+
+    def describe_settings(self) -> str:
+        """Say which settings of the vault differ, and how to see that; nothing about chosen paths alone."""
+        found = self._tracked.find_settings(self._old, self._new) if self._old and not self._paths else []
+        if not found:
+            return ""
+        is_with_now = self._new is None and self._old == self._tracked.head
+        commits = [] if is_with_now else [each[:_SHORT] for each in (self._old, self._new) if each]
+        shown = shlex.join(["git", "diff", *commits, "--", f":/{self._tracked.settings_name}"])
+        return f"settings of the vault differ: {first_of(found, _MOST_SETTINGS)}; see `{shown}`"
 
     def compare_pairs(self, pairs: Iterable[MemoryPair]) -> Iterator[ComparedMemory]:
         """Yield some of the memories that may differ, in the order of paths, each with what differs."""

@@ -16,16 +16,20 @@ from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import Document, parse
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import first_of
-from mdmem.errors import PathRefused, TooLarge, plural
+from mdmem.errors import MdmemError, PathRefused, TooLarge, plural
 from mdmem.git.history import AGENT, ID, OP, SESSION, Commit, History, LoggedCommit, TouchedFile
 from mdmem.git.repository import Objects, Repository, TooLong
+from mdmem.index.code.workspace import Source
 from mdmem.kind import kind_at
+from mdmem.vault import outside
+from mdmem.vault.local_store import LOCAL
 from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
 from mdmem.vault.vault import Vault
 
 NAMES_A_MEMORY = regex(r"\.(?:mdx?|markdown|json)\b")
 """What is in the words of an operation that say which memories it is about."""
 
+SETTINGS = ".mdmem"
 _ALL = "."
 _NAMED = 4  # of the memories that git ignores
 _MOST_AT_ONCE = 200  # commits that are looked at together for other files
@@ -250,6 +254,41 @@ class Tracked:
         names = [self._name_of(path) for path in paths] or self.names
         named = ((self.path(name), blob) for name, blob in self.history.tree(commit, names).items())
         return {path: blob for path, blob in named if path is not None}
+
+    @property
+    def settings_name(self) -> str:
+        """Return what git calls the folder of the vault's settings."""
+        return self.repository.name(SETTINGS)
+
+    def find_settings(self, old: str, new: str | None) -> list[str]:
+        """Return the files of `.mdmem` that differ between two commits, or a commit and the files now.
+
+        None of them are told in a namespace: they are for the whole vault.
+        """
+        if self._vault.namespace:
+            return []
+        folder = self.settings_name
+        before = self.history.tree(old, [folder])
+        if new:
+            after = self.history.tree(new, [folder])
+            names = {name for name in before | after if before.get(name) != after.get(name)}
+        else:
+            taken = {*before, *self.repository.taken([folder])}
+            names = {name for name in taken if not self._is_in_file(name, before.get(name))}
+        paths = sorted(filter(None, map(self.repository.path, names)))
+        return [path for path in paths if not is_under(path, LOCAL)]
+
+    def _is_in_file(self, name: str, blob: str | None) -> bool:
+        """Return whether a file of the work tree has the content `blob`; None for no file."""
+        try:
+            found = outside.read(outside.below(self.repository.top, name), name)
+        except MdmemError:
+            return False
+        if found is None or blob is None:
+            return found is None and blob is None
+        return any(
+            Source(name, data).is_blob(blob) for data in (found.data, found.data.replace(b"\r\n", b"\n"))
+        )
 
     def _name_of(self, path: str) -> str:
         if path.endswith(self._vault.suffixes):

@@ -58,9 +58,10 @@ def _find_path(memory: Memory, shown: str) -> str:
 
 def list_review(memory: Memory, limit: int = 40, after: str = "", path: str = "") -> Any:
     """List what differs from the last commit: of one memory, or of those behind the memory `after`."""
-    reviewed, needs = list["Reviewed"](), None
+    reviewed, needs, settings = list["Reviewed"](), None, ""
     try:
-        reviewed = memory.git.review([_find_path(memory, path)] if path else [])
+        reviewed = found = memory.git.review([_find_path(memory, path)] if path else [])
+        settings = found.settings
     except MdmemError as error:
         needs = None if isinstance(error, MemoryNotFound) else Refusal(error).json_shape()["error"]
     start = _find_path(memory, after).split("/") if after else []
@@ -71,7 +72,7 @@ def list_review(memory: Memory, limit: int = 40, after: str = "", path: str = ""
             shown.append(_shape_reviewed(each))
             used += sum(len(text) for row in shown[-1]["rows"] for _, text in row["words"])
     told = {"left": len(behind) - len(shown), "rows": sum(len(each.rows) for each in reviewed)}
-    return {"needs": needs, "memories": shown, **told}
+    return {"needs": needs, "settings": settings, "memories": shown, **told}
 
 
 def _shape_reviewed(reviewed: Reviewed) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def test_sixty_changes_are_decided_by_keys(tree: VaultTree, is_ahead: bool) -> N
         typed = [*((ASKED, key) for key in keys), (ENDED, "c"), (ENDED, "q")]
     text = review(tree, typed)
     assert "by claude" in text
+    assert "a, x  accept or reject the row" in text
     for each in oracles:
         assert (tree.root / "memories" / each.path).read_text() == each.text(each.keys)
     taken = {each.path for each in oracles if "a" in each.keys and "s" not in each.keys}

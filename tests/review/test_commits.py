@@ -88,6 +88,28 @@ def test_memories_and_mounted_files_are_committed_and_nothing_else(project: Proj
     assert paths(project.committed()) == []
 
 
+def test_a_secret_that_another_program_wrote_is_told_once(project: Project) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    project.note("notes/api.md", f"# Api\n\n- {secret}\n")
+    done = project.committed(only=["notes/api.md"])
+    assert done.commit
+    assert done.notes[0].startswith("notes/api.md:3:3: secret this looks like a secret: GitHub token ghp_…")
+    assert secret not in str(done)
+    project.note("notes/api.md", f"# Api\n\n- one\n- {secret}\n")
+    assert project.committed(only=["notes/api.md"]).notes == ()
+
+
+def test_a_review_leaves_settings_out_and_says_so(project: Project) -> None:
+    project.committed()
+    project.write("memories/.mdmem/schemas/recipe.json", "{}\n")
+    project.note("notes/a.md", "# A\n")
+    rows = {each.path: [row.row for row in each.rows] for each in project.memory.git.review()}
+    done = project.committed(accepted=rows)
+    assert (paths(done), done.settings) == ([("notes/a.md", "added")], ())
+    why = "a setting of the vault, which a review does not commit: `mdmem git commit` does"
+    assert done.left_out == (f".mdmem/schemas/recipe.json: {why}",)
+
+
 def test_the_settings_of_the_vault_go_along(project: Project) -> None:
     project.write("memories/.mdmem/schemas/recipe.json", "{}\n")
     project.write("memories/.mdmem/local/mine", "a\n")

@@ -806,3 +806,49 @@ def test_a_vault_in_no_repository_and_no_git_are_said(
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     with pytest.raises(GitFailed, match="git was not found"):
         work.open().git.diff()
+
+
+def test_settings_that_differ_are_told_by_each_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_up(monkeypatch)
+    tree = VaultTree(tmp_path / "work")
+    tree.note("notes/a.md", "# A\n")
+    first = tree.commit()
+    tree.write("memories/.mdmem/config.toml", '[secrets]\npolicy = "off"\n')
+    tree.write("memories/.mdmem/schemas/decision.json", "{}\n")
+    memory = tree.open()
+    told = "settings of the vault differ: .mdmem/config.toml, .mdmem/schemas/decision.json; see `git diff"
+    (row,) = memory.git.diff()
+    assert (row.path, row.change, row.note) == (".mdmem", "settings", f"{told} -- :/memories/.mdmem`")
+    reviewed = memory.git.review()
+    assert (list(reviewed), reviewed.settings) == ([], row.note)
+    assert row.note in memory.status().setup
+    assert memory.git.diff("", ["notes"]) == []
+    assert tree.open(project="p").git.diff() == []
+    second = tree.commit()
+    (row,) = memory.git.diff(f"{first}..{second}")
+    assert row.note == f"{told} {first[:12]} {second[:12]} -- :/memories/.mdmem`"
+    assert memory.git.diff() == []
+
+
+def test_settings_that_differ_in_their_line_ends_alone_are_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_up(monkeypatch)
+    tree = VaultTree(tmp_path / "work")
+    config = tree.root / "memories/.mdmem/config.toml"
+    tree.commit()
+    config.write_bytes(config.read_bytes().replace(b"\n", b"\r\n"))
+    assert tree.open().git.diff() == []
+
+
+def test_settings_that_cannot_be_read_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_up(monkeypatch)
+    tree = VaultTree(tmp_path / "work")
+    tree.write("memories/.mdmem/schemas/a.json", "{}\n")
+    tree.commit()
+    schema = tree.root / "memories/.mdmem/schemas/a.json"
+    schema.unlink()
+    schema.symlink_to("/dev/zero")
+    assert ".mdmem/schemas/a.json" in tree.open().git.diff()[0].note

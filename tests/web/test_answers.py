@@ -313,3 +313,9 @@ def test_whatever_is_given_is_answered_or_refused_with_a_reason(
     assert answer.status_code in {200, 400, 404, 409, 413, 503}
     if answer.status_code != 200:
         assert answer.json()["error"]["message"]
+
+
+def test_a_review_names_settings_that_differ(page: Page, tree: VaultTree) -> None:
+    assert page.get("review")["settings"] == ""
+    tree.write("memories/.mdmem/schemas/recipe.json", "{}\n")
+    assert "settings of the vault differ: .mdmem/schemas/recipe.json" in page.get("review")["settings"]

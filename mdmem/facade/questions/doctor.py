@@ -26,6 +26,7 @@ from mdmem.index.links.move import known, repair
 from mdmem.index.links.references import LINKS, occurrences, unresolved
 from mdmem.index.view import View
 from mdmem.kind import PROJECT_FILE
+from mdmem.review.merge_setup import find_missing_driver
 from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
@@ -318,6 +319,8 @@ def _check_git(vault: Vault) -> Iterator[Diagnostic]:
     if count := repository.tracked(repository.name(LOCAL)):
         message = f"git has {count} of its files and gives them to everyone; what came so is not used"
         yield about_file(LOCAL, "local-tracked", message, f"`git rm -r --cached {LOCAL}`")
+    if not vault.namespace and (missing := find_missing_driver(repository)):
+        yield missing
     with Tracked(vault, repository) as tracked:
         ignored = tracked.find_ignored([file.path for file in vault.walk() if not file.problem])
         if found := describe_ignored(tracked, ignored):

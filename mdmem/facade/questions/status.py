@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +20,7 @@ from mdmem.hosts.hosts import find_installed
 from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE
 from mdmem.index.links.references import CODE, LINKS, Occurrence, occurrences
 from mdmem.index.view import View
+from mdmem.review.merge_setup import find_missing_driver
 from mdmem.review.review import Review
 from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.vault.paths import Namespace, Scope
@@ -73,13 +74,13 @@ def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]
             return None
 
     memories = ask(lambda: view().count_memories())
-    uncommitted, unmerged, ignored = ask(lambda: _count_in_git(memory)) or (None, 0, "")
+    uncommitted, unmerged, said = ask(lambda: _count_in_git(memory)) or (None, 0, ())
     if unmerged:
         has = "has" if unmerged == 1 else "have"
         wrong.append(
             f"{plural(unmerged, 'memory')} {has} merge conflicts: `git status` and `mdmem check` say where"
         )
-    wrong += [ignored] if ignored else []
+    wrong += said
     proposals = ask(lambda: len(memory.inbox.list()))
     pointing = ask(lambda: _count_pointing(view()))
     ask(lambda: wrong.extend(_look_at_setup(memory, service, view())))
@@ -122,19 +123,23 @@ def _is_link(occurrence: Occurrence) -> bool:
     return occurrence.type in LINKS or occurrence.place.state == DANGLING
 
 
-def _count_in_git(memory: ScopedMemory) -> tuple[int, int, str] | None:
+def _count_in_git(memory: ScopedMemory) -> tuple[int, int, Sequence[str]] | None:
     """Count the memories that are not as the last commit has them, and those that git could not merge.
 
     Returns:
-        Both numbers, and a word about memories that git ignores; None without a repository.
+        Both numbers, and what is wrong with the setup of git, or differs in the settings of the vault; None
+        without a repository.
     """
     repository = Repository.find(memory.root)
     if repository is None:
         return None
     with Tracked(memory.vault, repository) as tracked:
-        count = len(Review(memory.vault, tracked, tracked.head, None).find_differing())
+        review = Review(memory.vault, tracked, tracked.head, None)
+        count, settings = len(review.find_differing()), review.describe_settings()
         ignored = describe_ignored(tracked, tracked.ignored)
-        return count, len(tracked.unmerged()), f"{ignored.message}; {ignored.hint}" if ignored else ""
+        missing = None if memory.vault.namespace else find_missing_driver(repository)
+        said = [f"{each.message}; {each.hint}" for each in (missing, ignored) if each]
+        return count, len(tracked.unmerged()), [*said, settings] if settings else said
 
 
 def _look_at_setup(memory: ScopedMemory, service: Service, view: View) -> Iterator[str]:

@@ -422,12 +422,13 @@ function arrange(parent, children) {
 }
 
 function placeReview() {
-	const {needs, memories, left} = review
+	const {needs, memories, left, settings} = review
+	const note = settings && make("p.reason", settings)
 	const more = left > 0 && button(`Show more: ${left} memories are left`, "", loadMore)
 	const nothing = ["All that was written is committed. ", link("overview", {}, "See what there is"), "."]
 	if (needs) main.replaceChildren(showEmpty("There is no review here", tell(needs)))
-	else if (!memories.length) main.replaceChildren(showEmpty("Nothing to review", nothing))
-	else arrange(main, [list, more].filter(Boolean))
+	else if (!memories.length) main.replaceChildren(...[note, showEmpty("Nothing to review", nothing)].filter(Boolean))
+	else arrange(main, [note, list, more].filter(Boolean))
 }
 
 function loadMore() {

@@ -723,3 +723,15 @@ def test_an_ignore_file_that_is_a_link_is_not_followed_by_a_fix(tmp_path: Path) 
     (found,) = Memory(str(root)).doctor(fix=True).findings
     assert found.hint.startswith("it is no regular file: put one there, with the lines /working/ ")
     assert (root / ".gitignore").is_symlink()
+
+
+def test_a_clone_without_the_merge_driver_that_its_attributes_name_is_told(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    memory = Memory(init(tmp_path / "memories").root)
+    memory.git.install().apply()
+    assert memory.doctor().findings == ()
+    subprocess.run(["git", "config", "--unset", "merge.mdmem.driver"], cwd=tmp_path, check=True)
+    (found,) = memory.doctor().findings
+    assert (found.path, found.code) == (".gitattributes", "merge-driver-missing")
+    assert found.hint == "`mdmem git install`"
+    assert f"{found.message}; {found.hint}" in memory.status().setup

@@ -19,7 +19,7 @@ from mdmem.document.text.diff import Word, words
 from mdmem.document.text.lines import whole_lines, with_newline
 from mdmem.document.text.tokens import first_of
 from mdmem.document.tree import dotted
-from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
+from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed, show_name
 from mdmem.index.code.workspace import Source
 from mdmem.kind import PROPOSAL, kind_at
 from mdmem.review.tracked import SETTINGS, Tracked, is_chosen
@@ -196,7 +196,8 @@ class Review:
         is_with_now = self._new is None and self._old == self._tracked.head
         commits = [] if is_with_now else [each[:_SHORT] for each in (self._old, self._new) if each]
         shown = shlex.join(["git", "diff", *commits, "--", f":/{self._tracked.settings_name}"])
-        return f"settings of the vault differ: {first_of(found, _MOST_SETTINGS)}; see `{shown}`"
+        named = first_of([show_name(each) for each in found], _MOST_SETTINGS)
+        return f"settings of the vault differ: {named}; see `{shown}`"
 
     def compare_pairs(self, pairs: Iterable[MemoryPair]) -> Iterator[ComparedMemory]:
         """Yield some of the memories that may differ, in the order of paths, each with what differs."""

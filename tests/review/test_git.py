@@ -851,4 +851,7 @@ def test_settings_that_cannot_be_read_differ(tmp_path: Path, monkeypatch: pytest
     schema = tree.root / "memories/.mdmem/schemas/a.json"
     schema.unlink()
     schema.symlink_to("/dev/zero")
-    assert ".mdmem/schemas/a.json" in tree.open().git.diff()[0].note
+    schema.with_name("\x1b[31m.json").touch()
+    note = tree.open().git.diff()[0].note
+    assert ".mdmem/schemas/a.json" in note
+    assert "\x1b" not in note

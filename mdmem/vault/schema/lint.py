@@ -106,7 +106,7 @@ class _Inspection:
             message = f"`{escape(keyword)}` is no keyword of JSON Schema, so it checks nothing"
             near = get_close_matches(keyword[:_LONGEST_KEYWORD], list_keywords(), n=1, cutoff=0.7)
             hint = f"did you mean `{near[0]}`?" if near else "begin what is your own with `x-`"
-            self._add_finding((*path, keyword), "schema-keyword", message, hint, severity="note")
+            self._add_finding((*path, keyword), "schema-keyword", message, hint, severity="warning")
 
     def _check_dialect(self, schema: dict[str, Any], path: KeyPath) -> None:
         for keyword in schema.keys() & ("$schema", "$id") if path else ():

@@ -41,10 +41,17 @@ _WORK_FOR_A_CHARACTER = 20
 _LONGEST_SOURCE = 200_000  # characters; parsing takes time in proportion
 _SIMPLER = "make the template simpler, or give it less"
 _EXTEND_BUILTIN = 'to extend the built-in template of the same name, write `{% extends "builtin/…" %}`'
+
+
+class _Endless(TemplateSyntaxError):
+    """A template that extends itself."""
+
+
 _REMEDIES = (
     (Exhausted, _SIMPLER),
     (SecurityError, "a template can use its variables, the filters and the other templates, nothing else"),
     (UndefinedError, "give the value, or guard it by `default`"),
+    (_Endless, _EXTEND_BUILTIN),
     (TemplateSyntaxError, "correct it in .mdmem/templates"),
 )
 _UNDECODED = regex("[\ud800-\udfff]")  # what the bytes of a file became that are no UTF-8
@@ -71,6 +78,7 @@ def refuse_broken(name: str, source: str, lookup: Lookup) -> None:
     sandbox = Sandbox(load, dict.fromkeys(_MOMENTS), _LEAST_WORK)
     with _failing_as(name):
         sandbox.get_template(name)
+        _refuse_endless(name, load, sandbox)
         for node in sandbox.parse(source, name).find_all((nodes.Extends, nodes.Include)):
             named = getattr(node, "template", None)
             if getattr(node, "ignore_missing", False) or not isinstance(named, nodes.Const):
@@ -82,7 +90,9 @@ def refuse_broken(name: str, source: str, lookup: Lookup) -> None:
 def refuse_unread(name: str, source: str, lookup: Lookup, given: Collection[str]) -> None:
     """Refuse variables that a template does not read, unless it names another one by what it computes."""
     read = {*_MOMENTS}
+    load = _make_loader(name, source, lookup)
     with _failing_as(name):
+        _refuse_endless(name, load, Sandbox(load, {}, _LEAST_WORK))
         for other, tree in _parse_all(name, source, lookup):
             if None in meta.find_referenced_templates(tree):
                 return
@@ -108,6 +118,23 @@ def _parse_all(name: str, source: str, lookup: Lookup) -> Iterator[tuple[str, no
         tree = sandbox.parse(text, other)
         waiting += filter(None, meta.find_referenced_templates(tree))
         yield other, tree
+
+
+def _refuse_endless(name: str, load: Lookup, sandbox: Sandbox) -> None:
+    """Refuse a template that extends itself, or one that does, whatever it is given."""
+    other, text, lines = name, load(name), list[int]()
+    texts = set[str]()
+    while text is not None and text not in texts:
+        texts.add(text)
+        sandbox.pay(PARSED_CHARACTER * len(text))
+        extends = [node for node in sandbox.parse(text, other).body if isinstance(node, nodes.Extends)]
+        if not extends or not isinstance(extends[0].template, nodes.Const):
+            return
+        lines.append(extends[0].lineno)
+        other = extends[0].template.value
+        text = load(other)
+    if text is not None:
+        raise _Endless("it extends itself without end", lines[0], name)
 
 
 def _find_guarded(tree: nodes.Template) -> set[str]:

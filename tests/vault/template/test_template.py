@@ -95,6 +95,28 @@ def test_an_own_template_that_extends_itself_is_told_how_to_reach_the_built_in_o
     assert "builtin/" in caught.value.remedy
 
 
+def test_templates_that_extend_each_other_without_end_are_found_before_they_are_rendered() -> None:
+    own = Templates(
+        {
+            "a.md": 'text\n{% extends "b" %}',
+            "b.md": '{% extends "a" %}',
+            "c.md": '{% extends "a" %}',
+            "decision.md": '{% extends "decision" %}',
+            "note.md": '{% extends "builtin/note" %}',
+            "fine.md": '{% if deep %}{% extends "fine" %}{% endif %}',
+        }
+    )
+    found = {each.path.removeprefix(".mdmem/templates/"): each for each in own.lint()}
+    assert list(found) == ["a.md", "b.md", "c.md", "decision.md"]
+    assert {each.message for each in found.values()} == {"it extends itself without end"}
+    assert found["a.md"].position.line == 2
+    for name in ("a", "decision"):
+        with pytest.raises(TemplateFailed) as caught:
+            own.render(name, {"title": "T"}, now=NOW, refuse_unread=True)
+        assert "without end" in caught.value.reason
+        assert "builtin/" in caught.value.remedy
+
+
 def test_own_templates_that_cannot_be_compiled_are_found_with_their_line_and_reason() -> None:
     own = {
         "daily.md": "a\n\n{% if %}\n",

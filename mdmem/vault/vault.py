@@ -338,11 +338,13 @@ class Vault:
 
     def _find_near_names(self, path: str) -> tuple[str, ...]:
         vault, inside = self.locate_layer(path)
-        names = [found.path for found in vault.walk()]
-        tails = {name.rpartition("/")[2]: name for name in names}
-        near = get_close_matches(inside, names, 2) + get_close_matches(inside.rpartition("/")[2], tails, 2)
+        names = {found.path.casefold(): found.path for found in vault.walk()}
+        tails = {folded.rpartition("/")[2]: name for folded, name in names.items()}
+        wanted = inside.casefold()
+        near = [names[each] for each in get_close_matches(wanted, names, 2)]
+        near += [tails[each] for each in get_close_matches(wanted.rpartition("/")[2], tails, 2)]
         layer = path.removesuffix(inside)
-        return tuple(dict.fromkeys(f"{layer}{tails.get(name, name)}" for name in near))
+        return tuple(dict.fromkeys(f"{layer}{name}" for name in near))
 
     def exists(self, path: str) -> bool:
         """Return whether there is a memory at `path`."""

@@ -95,6 +95,7 @@ def test_a_path_is_that_of_the_shell_else_that_of_the_namespace(
     enter(monkeypatch, tree.root.parent / folder)
     assert reader(memory).resolve(typed, role) == path  # type: ignore[arg-type]
     assert reader(memory).resolve(os.path.abspath(tree.root / path), role) == path  # type: ignore[arg-type]
+    assert reader(memory).resolve((tree.root / path).as_uri(), role) == path  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,8 @@ def test_a_folder_is_one_of_the_shell_and_one_around_the_vault_is_all_of_it(
 
 
 @pytest.mark.parametrize(
-    "typed", ["..", "../x.md", "/etc/passwd", "src/../../x.md", "/tmp/../x.md", "./x.md"]
+    "typed",
+    ["..", "../x.md", "/etc/passwd", "file:///etc/passwd", "src/../../x.md", "/tmp/../x.md", "./x.md"],
 )
 def test_a_place_outside_of_the_vault_is_refused(memory: Memory, typed: str) -> None:
     """The same place without a dot in it is a path of the namespace."""

@@ -564,6 +564,14 @@ def test_a_namespace_sees_its_own_and_nothing_else(shared: Path) -> None:
     assert {"secret.md", "users/bob/notes/secret.md", "users/alice/notes/mine.md"} <= everything
 
 
+def test_a_name_in_other_case_is_the_nearest(vault: Vault) -> None:
+    for path in ("notes/n1.md", "notes/n2.md", "notes/n3.md", "notes/db.md"):
+        vault.apply(new(path))
+    with pytest.raises(MemoryNotFound) as missing:
+        vault.read("notes/DB.md")
+    assert missing.value.near[0] == "notes/db.md"
+
+
 def test_nearest_names_come_from_the_namespace_only(shared: Path) -> None:
     with pytest.raises(MemoryNotFound) as missing:
         Vault(str(shared), "users/alice").read("notes/secret.md")

@@ -223,7 +223,8 @@ def _find_ours(values: Any) -> list[KeyPath]:
 def _take_out(path: str, text: str) -> str | None:
     """Return a text as it was before `install`, None for no file; without our entries if it has changed."""
     log = _open_log()
-    changes = (change for entry in log.entries() for change in entry.files if change.path == path)
+    changes = [change for entry in log.entries() for change in entry.files if change.path == path]
+    was_there = bool(changes) and changes[-1].before is not None
     digest = hashed(text.encode())
     for change in changes:  # newest first; one `install` may have followed another
         if change.after != digest:
@@ -242,7 +243,9 @@ def _take_out(path: str, text: str) -> str | None:
         while len(keys) > 1 and len(_value_at(values, keys[:-1])) == 1:
             keys = keys[:-1]
         text = _remove_value(path, text, keys)
-    return text
+    # A file of our entries alone, which a teammate may have committed, goes with them.
+    is_left = bool(text.strip()) if path.endswith(".toml") else bool(values.keys() - {*VERSION})
+    return text if is_left or was_there else None
 
 
 # -- formats ----------------------------------------------------------------------------------------------

@@ -313,6 +313,18 @@ def test_a_file_that_was_made_stays_when_somebody_has_added_to_it(tmp_path: Path
     assert json.loads(path.read_text()) == {"mine": 1}
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.toml"])
+def test_a_file_of_our_entries_alone_goes_where_nothing_is_known_of_install(
+    tmp_path: Path, name: str
+) -> None:
+    path, other = tmp_path / name, tmp_path / "clone" / name
+    install(path, TOML if name.endswith("toml") else [*JSON, Addition(("version",), 1)])
+    other.parent.mkdir()
+    path.rename(other)
+    uninstall(other)
+    assert not other.exists()
+
+
 def test_a_group_that_holds_hooks_of_others_as_well_stays(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     shared = {**GROUP, "hooks": [*GROUP["hooks"], {"type": "command", "command": "lint"}]}

@@ -27,6 +27,7 @@ MOST_BYTES = 64 * 2**20
 _MOST_NUMBER, _LEAST = 2**63 - 1, -(2**63)  # the integers of TOML 1.0
 _SIZE = 256 * 2**20
 _MOST_KINDS = MOST_MOUNTS = 100
+_CONFLICT = re.compile(r"^<{7} ", re.MULTILINE)
 _MOST_SHOWN = 60  # characters of a wrong value
 _SHARE_OF_DECLARED = 10  # of a context, for each of its kinds
 # The parts of a context without a kind, and the schema of memories without one.
@@ -430,8 +431,12 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
+        reason = f"not TOML: {error}"
         remedy = "correct it there: a line is [table] or key = value, with a text in quotes"
-        raise ConfigInvalid(path=path, reason=f"not TOML: {error}", remedy=remedy) from None
+        if conflict := _CONFLICT.search(text):
+            reason = f"a merge left a conflict from line {text.count(chr(10), 0, conflict.start()) + 1} on"
+            remedy = "keep what is right of both sides, and remove git's markers"
+        raise ConfigInvalid(path=path, reason=reason, remedy=remedy) from None
     mounts, kinds = tables.pop("mounts", {}), tables.pop("kinds", {})
     if not isinstance(mounts, dict) or not all(isinstance(target, str) for target in mounts.values()):
         reason = f"[mounts] maps paths of the vault to files, both as strings, not {_show_value(mounts)}"

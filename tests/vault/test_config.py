@@ -107,6 +107,7 @@ def test_what_is_no_hash_is_not_quoted(entry: str) -> None:
         ("limits = [", "end of document"),
         ("\n\n[limits]\nmax_bytes = x", "line 4"),
         ("[trash]\nmax_days = 1\nmax_days = 2", "not TOML"),
+        ("[trash]\n<<<<<<< HEAD\nmax_days = 1\n=======\nmax_days = 2\n>>>>>>> b\n", "a conflict from line 2"),
     ],
 )
 def test_an_error_names_the_file_and_the_key(text: str, named: str) -> None:

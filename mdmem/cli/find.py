@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from mdmem import as_json
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import Target, command
-from mdmem.errors import MdmemError, plural, show_name
+from mdmem.errors import MdmemError, MemoryNotFound, plural, show_name
 from mdmem.facade.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message
 
 _NAMED = 5  # of the files that are skipped
@@ -144,6 +145,9 @@ def check_command(
     """
     memories = [path for path in paths if path is not None]
     given = click.get_current_context().params["paths"]
+    for name, path in zip(given, paths, strict=True):
+        if path is None and name.endswith("/") and not os.path.isdir(name):  # git names no folder
+            raise MemoryNotFound(path=name, kind="folder")
     if skipped := [name for name, path in zip(given, paths, strict=True) if path is None]:
         files = plural(len(skipped), "file")
         names = show_name(", ".join(skipped[:_NAMED]))

@@ -211,6 +211,8 @@ def preferences_show(memory: Memory, category: str, key: str, hidden: bool) -> N
 def preferences_list(memory: Memory, category: str | None, hidden: bool) -> int:
     """List the preferences, or those of a category."""
     found = memory.preferences.list(category, hidden=hidden)
+    unreadable = memory.preferences.unreadable()
+    render.print_remarks(f"left out: {path}: `mdmem check` says why it cannot be read" for path in unreadable)
     what = f"preferences{f' of {category}' if category else ''}"
     return render.print_list(found, _format_preference, what, is_asked=category is not None)
 

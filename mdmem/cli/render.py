@@ -250,7 +250,8 @@ def say_nothing(what: str, *, is_asked: bool) -> int:
     Returns:
         The exit code: 1 where it was asked for.
     """
-    print_remarks([f"no {what}"])
+    user = click.get_current_context().find_root().params.get("user")
+    print_remarks([f"no {what} of user {user}" if user else f"no {what}"])
     return int(is_asked)
 
 

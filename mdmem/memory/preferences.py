@@ -263,6 +263,11 @@ class Preferences(KindVerbs[R]):
         found = [p for p in self._read_all() if hidden or not p.hidden]
         return [p for p in found if category is None or p.category == category]
 
+    def unreadable(self) -> tuple[str, ...]:
+        """Return the paths of the files that cannot be read as a preference."""
+        readable = {found.path for found in self._read_all()}
+        return tuple(path for path in self._list_paths() if path not in readable)
+
     def top(self, count: int = 10) -> Found:
         """Return the strongest preferences; of equal ones the latest comes first."""
         check_natural(count=count)

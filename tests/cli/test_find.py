@@ -255,6 +255,14 @@ def test_check_looks_at_what_it_is_given(cli: Cli, files: Files) -> None:
     assert cli("check", "other/good.md").code == 0
     assert cli("check", "other", "notes/bad.md").code == 1
     assert "1 file skipped, as no memory here: nowhere" in cli.ok("check", "nowhere").errors
+    typo = cli("check", "othr/")
+    assert (typo.code, "othr/: no such folder" in typo.errors) == (1, True)
+
+
+def test_a_link_without_its_suffix_is_told_of_the_json_memory_of_that_name(cli: Cli, files: Files) -> None:
+    files.write("notes/data.json", b"{}\n")
+    files.write("notes/a.md", b"See [[data]].\n")
+    assert "notes/data.json has this name" in cli.ok("check").errors
 
 
 def test_annotations_escape_what_would_end_them(cli: Cli, files: Files) -> None:

@@ -124,6 +124,20 @@ def test_a_preference_is_set_got_confirmed_and_deleted(cli: Cli, files: Files) -
     assert cli("preferences", "rm", "ui", "theme").code == 1
 
 
+def test_a_list_names_the_preferences_that_a_merge_left_unreadable(cli: Cli, files: Files) -> None:
+    cli.ok("preferences", "set", "ui", "font", "mono")
+    conflict = b"---\n<<<<<<< HEAD\nvalue: dark\n=======\nvalue: light\n>>>>>>> b\n---\n"
+    files.write("preferences/ui/theme.md", conflict)
+    listed = cli.ok("preferences", "list")
+    assert listed.out == "ui/font  mono  0.70\n"
+    assert "left out: preferences/ui/theme.md: `mdmem check`" in listed.errors
+
+
+def test_nothing_of_a_user_is_said_with_the_name_that_was_given(cli: Cli) -> None:
+    assert "no preferences of user annn" in cli.ok("--user", "annn", "preferences", "list").errors
+    assert "no memories of user annn" in cli.ok("--user", "annn", "ls").errors
+
+
 @pytest.mark.parametrize(
     ("given", "value"),
     [("5", 5), ("no", "no"), ("[a, b]", ["a", "b"]), ("a: b", "a: b"), ('"5"', "5"), ("#1", "#1")],

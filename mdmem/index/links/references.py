@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Related, Severity, Span
 from mdmem.document import anchor, relink
-from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, SUFFIXES, Document
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
@@ -355,7 +355,8 @@ def _is_unwritten(
 def _find_elsewhere(around: View, names: Names, link: Link, source: str) -> str:
     key = key_of(link.target)
     for layer, view in around.layers() if key else ():
-        near = (view.all_names if layer.name else names).named("stem", key)
+        there = view.all_names if layer.name else names
+        near = there.named("stem", key) or there.named("stem", f"{key}{SUFFIXES[1]}")
         if found := drop_walled(near, "" if layer.name else source):
             return layer.shown(view.outside(found[0])) if layer.name else found[0]
     return ""

@@ -102,7 +102,9 @@ class Secrets(NamedTuple):
 class CheckSettings(NamedTuple):
     """What `check` and editors tell."""
 
-    silenced: Annotated[Texts, Key("codes of findings that are not told; a secret always is")] = ()
+    silenced: Annotated[
+        Texts, Key("codes of findings that are not told; `secret` cannot be silenced here")
+    ] = ()
     guests: Annotated[
         Texts, Key("globs of files that other tools write: there, a file that breaks a schema is a note")
     ] = ()

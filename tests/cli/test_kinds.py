@@ -133,6 +133,16 @@ def test_a_list_names_the_preferences_that_a_merge_left_unreadable(cli: Cli, fil
     assert "left out: preferences/ui/theme.md: `mdmem check`" in listed.errors
 
 
+def test_a_project_leaves_the_user_to_the_environment_and_shared_does_not(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("--user", "ann", "preferences", "set", "ui", "theme", "dark")
+    assert "theme" not in cli.ok("--project", "demo", "context").out
+    monkeypatch.setenv("MDMEM_USER", "ann")
+    assert "ui/theme: dark" in cli.ok("--project", "demo", "context").out
+    assert "theme" not in cli.ok("--shared", "context").out
+
+
 def test_nothing_of_a_user_is_said_with_the_name_that_was_given(cli: Cli) -> None:
     assert "no preferences of user annn" in cli.ok("--user", "annn", "preferences", "list").errors
     assert "no memories of user annn" in cli.ok("--user", "annn", "ls").errors

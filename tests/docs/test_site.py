@@ -33,6 +33,7 @@ BESIDE = {"wrong", "stable", "leaving", "comparison", "releasing", "contributing
 OTHERS = {
     "": "complete_thread editing index mounted_over names_shared of_scope prepared progress service"
     " state_folder suffixes texts_at",
+    "preferences": "unreadable",
     "project": "find_read_by_host",
     "references": "broken",
     "sessions": "capture is_kept save",

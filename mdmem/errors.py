@@ -142,15 +142,20 @@ class NotFound(MdmemError, code="not-found"):
 
 class VaultNotFound(NotFound, code="vault-not-found"):
     exit_code = 2
-    says = "no vault found at or above {start}"
+    says = "no vault found {where} {start}"
     advice = "make one with `mdmem init`, or name one with --vault or MDMEM_VAULT"
     start: str
+    where: str = "at"
     near: tuple[str, ...] = ()
+    around: str = ""
 
     @property
     def hint(self) -> str:
         if "://" in self.start:
-            return "its owner makes one with `mdmem store init`"
+            return f"its owner makes it with `mdmem store init {shlex.quote(self.start)}`"
+        if self.around:
+            name = f"name the vault around it, `--vault {shlex.quote(self.around)}`"
+            return f"{name}; --user, --project and --resource choose a folder of it"
         named = " or ".join(f"`--vault {shlex.quote(folder)}`" for folder in self.near)
         return f"there is a vault below: name it with {named}, or MDMEM_VAULT" if named else self.advice
 

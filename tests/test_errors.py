@@ -50,6 +50,8 @@ EXAMPLES: dict[str, Any] = {
     "first": "notes/a.md",
     "second": "a.md (not there)",
     "start": "/srv/project",
+    "where": "at or above",
+    "around": "",
     "vault": "postgresql://db.example/memories?vault=team",
     "old": "the text that was looked for",
     "left_out": ("notes/c.md: not UTF-8",),

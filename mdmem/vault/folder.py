@@ -45,7 +45,9 @@ def find(vault: str | os.PathLike[str] | None = None) -> str:
     found = _find_in((start,)) if named else find_around(start)
     if found is None:
         near = (os.path.join(named, name) if named else name for name in _list_vaults(start))
-        raise VaultNotFound(start=start, near=tuple(near))
+        where = "at" if named else "at or above"
+        around = (find_around(start) if named else None) or ""
+        raise VaultNotFound(start=start, where=where, near=tuple(near), around=around)
     return found
 
 

@@ -220,7 +220,10 @@ class PostgresStore(LocalStore):
     def mounts(self) -> dict[str, tuple[str, ...]]:
         """None: a vault in a database has no files beside it."""
         if self.config.mounts:
-            self._add_note(f"{CONFIG_PATH}: [mounts] is passed over, as this vault is not in a folder")
+            self._add_note(
+                f"{CONFIG_PATH}: [mounts] is passed over, as this vault is not in a folder: "
+                "remove it with `mdmem store put`, from a folder whose config has none"
+            )
         return {}
 
     def stands(self, path: str) -> bool:

@@ -105,7 +105,7 @@ def test_without_a_vault_a_command_says_how_to_make_one(
     monkeypatch.delenv("MDMEM_VAULT", raising=False)
     ended = cli(*arguments)
     assert ended.code == 2
-    assert ended.errors.startswith("mdmem: no vault found at or above /")
+    assert ended.errors.startswith("mdmem: no vault found at ")
     assert "mdmem init" in ended.errors
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -91,6 +92,16 @@ def test_the_error_names_vaults_one_folder_down_and_opens_none(
     with pytest.raises(VaultNotFound) as refused:
         find("c")
     assert refused.value.near == ("c/deep",)
+
+
+def test_the_error_about_a_folder_of_a_vault_names_the_vault(tmp_path: Path) -> None:
+    """A vault that is named is looked for in its place alone, and the message says no more."""
+    root = init(tmp_path / "memories").root
+    inner = Path(root, "users/ann")
+    inner.mkdir(parents=True)
+    with pytest.raises(VaultNotFound, match=f"^no vault found at {re.escape(str(inner))}\n") as refused:
+        find(inner)
+    assert refused.value.hint.startswith(f"name the vault around it, `--vault {root}`; --user")
 
 
 # --------------------------------------------------------------------------------------------------- resolve

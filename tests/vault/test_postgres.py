@@ -195,6 +195,7 @@ def test_a_config_that_another_server_changed_is_read_again(
     assert other.config.limits.max_bytes == 77
     assert other.mounts == {}
     assert "[mounts] is passed over" in other.notes[0]
+    assert "remove it with `mdmem store put`" in other.notes[0]
     write(store, ".mdmem/config.toml", b"[")
     other.recover()
     with pytest.raises(ConfigInvalid):
@@ -520,7 +521,9 @@ def test_tables_of_the_version_before_are_served(server: Server, store: Postgres
 def test_a_vault_that_is_not_there_is_named_by_its_url(server: Server, store: PostgresStore) -> None:
     with pytest.raises(VaultNotFound) as refused:
         PostgresStore(server.url("nothing")).recover()
-    assert refused.value.start == read_address(server.url("nothing")).shown
+    shown = read_address(server.url("nothing")).shown
+    assert refused.value.message == f"no vault found at {shown}"
+    assert refused.value.hint == f"its owner makes it with `mdmem store init '{shown}'`"
     with pytest.raises(AlreadyExists):
         make_tables(store.address)
 

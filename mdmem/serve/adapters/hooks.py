@@ -77,7 +77,7 @@ def answer(
     if event == BACKGROUND:
         _work_in_background(memory, given)
         return None
-    memory.service.require_folder("hooks of a coding tool")
+    memory.service.require_folder("a hook of a coding tool")
     given = dialect.translate(given, host)
     with _claim_event(memory, event, given, f"{host}:{vault}") as is_ours:
         return _answer_event(memory, event, given) if is_ours else None

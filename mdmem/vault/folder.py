@@ -46,7 +46,7 @@ def find(vault: str | os.PathLike[str] | None = None) -> str:
     if found is None:
         near = (os.path.join(named, name) if named else name for name in _list_vaults(start))
         where = "at" if named else "at or above"
-        around = (find_around(start) if named else None) or ""
+        around = next(filter(is_vault, above(start)), "")
         raise VaultNotFound(start=start, where=where, near=tuple(near), around=around)
     return found
 

@@ -102,6 +102,9 @@ def test_the_error_about_a_folder_of_a_vault_names_the_vault(tmp_path: Path) -> 
     with pytest.raises(VaultNotFound, match=f"^no vault found at {re.escape(str(inner))}\n") as refused:
         find(inner)
     assert refused.value.hint.startswith(f"name the vault around it, `--vault {root}`; --user")
+    with pytest.raises(VaultNotFound) as refused:
+        find(tmp_path / "beside")
+    assert refused.value.around == ""
 
 
 # --------------------------------------------------------------------------------------------------- resolve

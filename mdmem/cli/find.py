@@ -141,7 +141,8 @@ def check_command(
     others. A note is nothing wrong: mdmem cannot read something in another tool's file, or nobody has written
     a page yet. Standard error says what to do, and `mdmem help CODE` explains a code. The exit code is 1 when
     a finding is an error. A PATH that is no memory and no folder of the vault is skipped with a note: git
-    names such files, and deleted ones. With github and sarif, paths begin at the root of the repository.
+    names such files, and deleted ones; a FOLDER/ that is not there is refused. With github and sarif, paths
+    begin at the root of the repository.
     """
     memories = [path for path in paths if path is not None]
     given = click.get_current_context().params["paths"]

@@ -22,6 +22,8 @@ from mdmem.errors import (
     FileBusy,
     LockTimeout,
     MdmemError,
+    StorageFailed,
+    SystemFailing,
     TooLarge,
     VaultNotFound,
 )
@@ -81,7 +83,12 @@ class LocalStore:
         known, stamp = self._config, self._stamp_config()
         if known is not None and stamp == self._config_stamp:
             return known
-        read = self._read_config()
+        try:
+            read = self._read_config()
+        except (StorageFailed, SystemFailing):  # a change that is made already must not fail for it
+            if known is None:
+                raise
+            return known
         if read != known:
             for made in ("mounts", "trash", "journal"):
                 vars(self).pop(made, None)

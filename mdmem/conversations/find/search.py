@@ -50,7 +50,7 @@ from mdmem.vault.paths import Namespace, join
 
 _INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "positions.json", "writing", "lock"
 _LOCK_SECONDS = 600.0  # a first run over very long logs may take minutes; the others wait for it
-_TRIES = 5  # to search, while others damage or remove the index
+_TRIES = 20  # to search, while others damage or remove the index
 _MOST = 20_000  # messages that are looked at, and are dropped or do not fit
 _UNREADABLE = (LimitReached, PathRefused, SessionConflict, StorageFailed)
 _EVERYTHING = SessionFilter(dropped=True)

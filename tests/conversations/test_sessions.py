@@ -432,16 +432,18 @@ def test_quiet_verbs_log_and_answer_with_nothing_of_the_right_type(
     (folder / "s.jsonl").write_bytes(b'{"of":"something else"}\n')
     quiet = sessions.quiet
     caplog.set_level(logging.ERROR, "mdmem.conversations")
-    answers = {
-        "add": quiet.add("s", "user", "x"),
-        "add_message": quiet.add_message("s", {"role": "user"}),
-        "set_summary": quiet.set_summary("s", "x"),
-        "truncate": quiet.truncate("s", float("nan")),
-        "history": quiet.history("s"),
-        "set_history": quiet.set_history("s", []),
-        "summary": quiet.summary("s"),
-        "save": quiet.save(""),
+    no_number: Any = float("nan")
+    calls: dict[str, Callable[[], object]] = {
+        "add": lambda: quiet.add("s", "user", "x"),
+        "add_message": lambda: quiet.add_message("s", {"role": "user"}),
+        "set_summary": lambda: quiet.set_summary("s", "x"),
+        "truncate": lambda: quiet.truncate("s", no_number),
+        "history": lambda: quiet.history("s"),
+        "set_history": lambda: quiet.set_history("s", []),
+        "summary": lambda: quiet.summary("s"),
+        "save": lambda: quiet.save(""),
     }
+    answers = {name: call() for name, call in calls.items()}
     assert answers == {
         **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save")),
         **{name: [] for name in ("history", "set_history")},

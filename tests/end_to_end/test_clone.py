@@ -23,8 +23,8 @@ QUESTIONS = (
 class Repository(examples.Place):
     """A repository with a vault, in which each command succeeds."""
 
-    def run(self, command: str) -> str:
-        printed = super().run(command)
+    def run(self, command: str, keys: str = "") -> str:
+        printed = super().run(command, keys)
         assert self.code == 0, (command, printed)
         return printed
 

@@ -241,7 +241,6 @@ def _use(folder: str) -> None:
     for address in (
         address for _, address in index.best(tantivy.Query.phrase_query(schema(), "text", ["one", "two"]), 9)
     ):
-        index.places([address])
         index.paths_at([address])
     if index.count(wholes_query()) != 1:
         raise IndexDamaged(path=folder, reason="it lost what it held")

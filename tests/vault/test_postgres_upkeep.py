@@ -384,7 +384,6 @@ def test_races_what_is_asked_while_another_process_erases_is_answered(
     asking.vault.recover()
     store.recover()
     assert find_word(server, store) == []
-    asking.vault.store.close()
 
 
 def test_servers_have_no_right_to_erase(server: Server, store: PostgresStore) -> None:

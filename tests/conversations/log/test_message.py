@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from mdmem.conversations.log.message import MOST_DEEP, Message, check, is_asked, pairs
-from mdmem.conversations.log.parts import encoded
 from mdmem.document.secret import redacted
 from mdmem.document.text.tokens import estimate
+from mdmem.document.tree import encoded
 from mdmem.errors import Usage
 from tests.tables import cases
 

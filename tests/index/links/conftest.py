@@ -10,7 +10,7 @@ import pytest
 
 from mdmem.document.document import ANY_SUFFIXES, Document, Limits, parse_text
 from mdmem.errors import MemoryNotFound
-from mdmem.index.database import Row, key_of, record
+from mdmem.index.database import Name, key_of, record
 from mdmem.index.links.move import Known
 from mdmem.index.links.resolve import Resolution, resolve_link
 from mdmem.vault.paths import MemoryLayout
@@ -43,7 +43,7 @@ class Notes:
         self.reads: list[str] = []
 
     @cached_property
-    def _names(self) -> dict[str, list[Row]]:
+    def _names(self) -> dict[str, list[Name]]:
         return {path: record(each, 0).names for path, each in sorted(self.documents.items())}
 
     @cached_property

@@ -182,7 +182,8 @@ def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> Cha
     versions = _walk_versions(path, name, tracked, vault)
     last = [*islice(versions, 2)]
     if not last or not (target.is_whole or last[-1].commit):
-        remedy = "`mdmem undo` takes back changes in the history of the vault"
+        listed = f"`mdmem history {shlex.quote(target.path)}`"
+        remedy = f"{listed} names its changes, and `mdmem undo ID` takes one back"
         raise GitRefused(path=target.path, reason="git has no version of it", remedy=remedy)
     found = last[0] if target.is_whole else next(find_changes(chain(last, versions), target), None)
     if not found:

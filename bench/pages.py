@@ -68,10 +68,9 @@ An answer is a text; with `--structured` it is JSON, as structure and as its tex
 `--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes `base`, the
 hash that was read, and `dry_run`, which returns the diff and changes nothing.
 
-Paths are relative to the namespace, such as `notes/db.md`. A tool also takes the other forms that the command
-line takes: as git names a file (`memories/notes/db.md`), an absolute path in the vault, a name (`db`), a
-wikilink (`[[db]]`); where it is not certain which memory is meant, a tool that reads says which one it took,
-and one that changes something refuses.
+Paths are relative to the namespace, such as `notes/db.md`. A tool also takes a path as git names it
+(`memories/notes/db.md`), an absolute path in the vault, or a wikilink (`[[db]]`). A tool that reads takes a
+name, too (`db`), and says which memory it took. A tool that changes refuses a name, and names the path.
 
 A change is made by the client, under the name in its `clientInfo`, unless `--actor` or `MDMEM_ACTOR` names
 another: `mdmem history` shows it, in one line of at most 100 characters. `undo` without an id takes back what

@@ -263,12 +263,15 @@ class Tracked:
     def find_settings(self, old: str, new: str | None) -> list[str]:
         """Return the files of `.mdmem` that differ between two commits, or a commit and the files now.
 
-        None of them are told in a namespace: they are for the whole vault.
+        None of them are told in a namespace: they are for the whole vault. A vault that `old` lacks is
+        new as a whole.
         """
         if self._vault.namespace:
             return []
         folder = self.settings_name
         before = self.history.tree(old, [folder])
+        if not before:
+            return []
         if new:
             after = self.history.tree(new, [folder])
             names = {name for name in before | after if before.get(name) != after.get(name)}

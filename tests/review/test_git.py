@@ -832,6 +832,16 @@ def test_settings_that_differ_are_told_by_each_comparison(
     assert memory.git.diff() == []
 
 
+def test_settings_of_a_vault_that_is_new_to_the_repository_do_not_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_up(monkeypatch)
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    subprocess.run(["git", "-C", tmp_path, "commit", "--quiet", "--allow-empty", "-m", "one"], check=True)
+    mdmem.init(tmp_path / "memories")
+    assert mdmem.open(tmp_path / "memories").git.diff() == []
+
+
 def test_settings_that_differ_in_their_line_ends_alone_are_not_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,7 +117,7 @@ def test_what_is_published_is_well_formed(place: Place) -> None:
     assert checked.count("PASSED") == 2
 
 
-# README: mdmem is not released yet, so install it from a clone, with any one of the last three lines:
+# README: mdmem is not released yet, so install it from a clone, with any one of the last three lines …
 def test_the_readme_names_the_commands_that_are_run_here() -> None:
     shown = re.findall(
         r"(?m)^(uv tool|pipx|pip) install '\./mdmem\[mcp\]'$", (CHECKOUT / "README.md").read_text()

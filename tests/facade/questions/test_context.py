@@ -127,12 +127,13 @@ def test_only_rules_about_one_of_the_files_are_given(tmp_path: Path) -> None:
 
 
 def test_about_a_file_the_project_memory_of_its_folders_is_given(tmp_path: Path) -> None:
-    memory = vault(tmp_path, {"AGENTS.md": "# Top\n\nTop.\n"})
+    root = tmp_path / "work"
+    memory = vault(root, {"AGENTS.md": "# Top\n\nTop.\n"})
     for folder in ("java", "java/deep", "rust", "memories/notes", ".."):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "AGENTS.md").write_text(f"# In {folder}\n\nOf {folder}.\n")
-    (tmp_path / "java/leads").symlink_to(tmp_path / "..")
-    asked = ["java/deep/A.java", str(tmp_path / "java/B.java"), "../x/A.java", "java/leads/A.java"]
+        (root / folder).mkdir(exist_ok=True)
+        (root / folder / "AGENTS.md").write_text(f"# In {folder}\n\nOf {folder}.\n")
+    (root / "java/leads").symlink_to(root / "..")
+    asked = ["java/deep/A.java", str(root / "java/B.java"), "../x/A.java", "java/leads/A.java"]
     found = made(memory, files=[*asked, "memories/notes/db.md"])
     assert places(found)["project"] == (
         "AGENTS.md#L1-L3",

@@ -223,6 +223,13 @@ def test_a_sweep_of_nothing_drops_nothing(trash: TrashFolder) -> None:
     assert len(names(trash)) == 1
 
 
+def test_a_sweep_removes_a_part_that_a_crash_left(trash: TrashFolder, tmp_path: Path) -> None:
+    part = tmp_path / "trash" / f"{digest(b'cut off')}.part"
+    part.write_bytes(b"cut")
+    assert trash.sweep(NOW.timestamp()) == 0
+    assert not part.exists()
+
+
 def test_a_sweep_with_the_largest_bounds_drops_nothing(trash: TrashFolder) -> None:
     trash.policy = config.Trash(max_bytes=2**63 - 1, max_days=2**63 - 1)
     put(trash, b"old", age=9999 * DAY)

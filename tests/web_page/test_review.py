@@ -136,6 +136,8 @@ def test_what_was_accepted_is_still_so_when_the_page_is_loaded_again(page: Visit
 def test_a_refused_decision_comes_back_in_its_place_with_the_reason(page: Visit, tree: VaultTree) -> None:
     """Somebody has changed the words meanwhile; the page is not told before it has decided."""
     page.page.route("**/api/review*", lambda route: route.abort())
+    page.page.evaluate("dispatchEvent(new Event('focus'))")
+    page.see("#offline")  # so what it had asked before is answered
     tree.note("notes/b.md", AFTER["notes/b.md"].replace("0.6", "0.5"))
     page.press("J", "x")
     reason = page.see(".card:nth-child(2) .reason", "cannot be reverted")

@@ -64,7 +64,6 @@ INLINE = {
         "most events need no context, start no process, and warn of nothing",
         {"facade.background", "facade.questions.context", "facade.questions.excerpt", "logging"},
     ),
-    "facade.paths": ("few paths are written as addresses", {"urllib.parse"}),
     "hosts.settings": ("an extra: Codex alone has settings in TOML", {"tomlkit"}),
     "hosts.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
     "index.code.workspace": (

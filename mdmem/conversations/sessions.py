@@ -583,7 +583,7 @@ class Sessions:
             ids = {os.path.basename(path).split("-")[1] for path in own}
             if header:
                 ids.add(header.log)
-            for path in {*own, *(path for each in ids for path in logs.find_vacuumed(each))}:
+            for path in {*own, *(path for each in ids if each for path in logs.find_vacuumed(each))}:
                 log.purge(path)
 
     def save(self, key: str) -> None:

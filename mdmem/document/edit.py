@@ -22,8 +22,8 @@ from mdmem.errors import EditRefused, MdmemError, NearLine, TextAmbiguous, TextN
 
 _CRLF = regex(r"\r\n")
 # The beginning of a line that no block of its own begins, and that of one which may stand in a list or quote.
-_WORDS = regex(r"(?![>|]|#{1,6}[ \t]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]|```|~~~|---)\S")
-_CONTAINER = regex(r"[ \t>]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]")
+_WORDS = regex(rf"(?![>|]|(?:#{{1,6}}|{blocks.LIST_MARKER})[ \t]|```|~~~|---)\S")
+_CONTAINER = regex(rf"[ \t>]|{blocks.LIST_MARKER}[ \t]")
 # More edits of one memory are made as one.
 _MOST_EDITS = 10_000
 # What helps where a pattern matches nowhere.

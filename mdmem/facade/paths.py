@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.document import MARKDOWN_SUFFIXES, NAMED_SUFFIXES
+from mdmem.document.markdown.link import percent_decoded
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 from mdmem.kind import NOTE, PREFERENCE, PROJECT, RULE, WORKING
 from mdmem.vault.paths import is_under
@@ -28,7 +29,7 @@ _LONGEST = 4096  # of a path that the system takes
 _NAMED = 5  # memories in a hint
 _MESSAGE = re.compile(r"sessions/(.+)#([0-9]{1,18})", re.DOTALL)
 _PATTERN = re.compile(r"[*?]")
-_URI = "file://"
+_FILE_URI = re.compile(r"file://(?:localhost)?(/[^#]*)", re.IGNORECASE)
 _LAYOUT = ("users", "projects", "resources")  # folders that hold namespaces
 # What notes show and link to.
 _EMBEDDED = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|pdf|mp[34]|csv|txt)\Z", re.IGNORECASE)
@@ -122,10 +123,9 @@ class PathReader:
             PathRefused: it is to be changed, and may mean two; or it leads out of the namespace.
             MemoryNotFound: there is no such memory, and others are called so.
         """
-        if text.startswith(_URI) and not role.other:
-            from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - start-up
-
-            text = unquote(urlsplit(text).path)
+        address = _FILE_URI.match(text)
+        if address and not role.other:
+            text = percent_decoded(address[1])
         if role.kind or _is_link(text):
             return self.resolve_name(text, role.kind) if role.kind else self._follow_link(text, role)
         layers = {layer.name for layer in self._memory.scope.reads}

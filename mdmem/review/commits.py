@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -175,9 +176,11 @@ class Commits:
         for path, each in taken.items() if config.policy != "off" else ():
             now = _read(self._vault.find, path)
             before = _read(tracked.document, each.blob, path) if now and each.blob else None
-            known = {found.rule for found in standing(before, config)} if before else ()
+            known = Counter(found.rule for found in standing(before, config)) if before else Counter[str]()
             for found in standing(now, config) if now else ():
-                if found.rule not in known:
+                if known[found.rule]:
+                    known[found.rule] -= 1
+                else:
                     told.append(f"{found}: `mdmem check` says what to do")
         return told
 

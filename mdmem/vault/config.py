@@ -8,6 +8,8 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -29,6 +31,7 @@ _SIZE = 256 * 2**20
 _MOST_KINDS = MOST_MOUNTS = 100
 _CONFLICT = re.compile(r"^<{7} ", re.MULTILINE)
 _MOST_SHOWN = 60  # characters of a wrong value
+_MOST_UNKNOWN = 20  # tables and keys that are named; a stranger's config may hold thousands
 _SHARE_OF_DECLARED = 10  # of a context, for each of its kinds
 # The parts of a context without a kind, and the schema of memories without one.
 _TAKEN = ("pinned", "found", DEFAULT_SCHEMA)
@@ -355,12 +358,13 @@ def schema() -> dict[str, Any]:
     }
 
 
-class _Source(NamedTuple):
+@dataclass
+class _Source:
     """The text of a config, the path by which errors name it, and what it holds that is unknown."""
 
     path: str
     text: str
-    unknown: list[Diagnostic]
+    unknown: list[Diagnostic] = field(default_factory=list)
 
     def refusal(self, reason: str, remedy: str, table: str, key: str = "") -> ConfigInvalid:
         """Make the error about a table, or a key of it."""
@@ -370,9 +374,13 @@ class _Source(NamedTuple):
 
     def pass_over(self, what: str, name: str, known: Sequence[str], table: str, key: str = "") -> None:
         """Note a table or a key that is unknown: a later version of mdmem may have written it."""
+        if len(self.unknown) > _MOST_UNKNOWN:
+            return
+        if len(self.unknown) == _MOST_UNKNOWN:
+            what, name = "more of it", ""
         from difflib import get_close_matches  # noqa: PLC0415 - seldom needed
 
-        near = get_close_matches(name, known)
+        near = get_close_matches(name[:_MOST_SHOWN], known)
         hint = f"nearest names: {', '.join(near)}" if near else f"known: {', '.join(known)}"
         line = self._find_line(table, key) or 1
         message = f"{what} is unknown: it is passed over"
@@ -381,14 +389,19 @@ class _Source(NamedTuple):
 
     def _find_line(self, table: str, key: str) -> int | None:
         """Return the line of a table, or of a key of it; None where that is not certain."""
+        numbers = (key and self._lines.get(f"{table}.{key}")) or self._lines.get(table) or []
+        return numbers[0] if len(numbers) == 1 else None
+
+    @cached_property
+    def _lines(self) -> dict[str, list[int]]:
+        """The lines in which each table begins, and each key stands."""
         section, lines = "", dict[str, list[int]]()
         for number, line in enumerate(self.text.split("\n"), 1):
             name = re.sub(r"[][\s\"']", "", line.partition("=")[0].partition("#")[0])
             if line.lstrip().startswith("["):
                 section = name
             lines.setdefault(name if name == section else f"{section}.{name}".lstrip("."), []).append(number)
-        numbers = (key and lines.get(f"{table}.{key}")) or lines.get(table) or []
-        return numbers[0] if len(numbers) == 1 else None
+        return lines
 
     def settings(self, table: str, given: Any, defaults: Any) -> Any:
         """Read a table as its settings."""
@@ -427,7 +440,7 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         return Config()  # without the time to import tomllib
     import tomllib  # noqa: PLC0415 - start-up
 
-    source = _Source(path, text, [])
+    source = _Source(path, text)
     if text.count(".") > _MOST_DOTS:
         raise ConfigInvalid(path=path, reason=f"it has more than {_MOST_DOTS:,} dots", remedy="shorten it")
     try:

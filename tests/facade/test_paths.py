@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
-from mdmem.errors import MemoryNotFound, PathRefused
+from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 from mdmem.facade.paths import (
     NEW,
     READ,
@@ -63,6 +63,21 @@ def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 # ---------------------------------------------------------------------------------------- the current folder
 
 
+@cases(
+    "address", ["file://[x", "file://", "file://host/db.md", "file:///a%00b.md", "file:///%ff.md", "file:///"]
+)
+def test_an_address_that_names_no_file_here_is_refused(memory: Memory, address: str) -> None:
+    with pytest.raises(MdmemError):
+        memory.show(reader(memory).resolve(address, READ))
+
+
+@pytest.mark.parametrize("form", ["{}#L3", "{}#a%20heading"])
+def test_an_address_may_name_a_place_in_its_file(memory: Memory, tree: Files, form: str) -> None:
+    address = form.format((tree.root / "notes/db.md").as_uri())
+    assert reader(memory).resolve(address, READ) == "notes/db.md"
+    assert reader(memory).resolve(address.replace("file://", "FILE://localhost"), READ) == "notes/db.md"
+
+
 @pytest.mark.parametrize("role", [READ, WRITE, READ_ANY, WRITE_ANY, NEW])
 @cases(
     "folder, typed, path",
@@ -90,12 +105,12 @@ def test_a_path_is_that_of_the_shell_else_that_of_the_namespace(
     folder: str,
     typed: str,
     path: str,
-    role: object,
+    role: Role,
 ) -> None:
     enter(monkeypatch, tree.root.parent / folder)
-    assert reader(memory).resolve(typed, role) == path  # type: ignore[arg-type]
-    assert reader(memory).resolve(os.path.abspath(tree.root / path), role) == path  # type: ignore[arg-type]
-    assert reader(memory).resolve((tree.root / path).as_uri(), role) == path  # type: ignore[arg-type]
+    assert reader(memory).resolve(typed, role) == path
+    assert reader(memory).resolve(os.path.abspath(tree.root / path), role) == path
+    assert reader(memory).resolve((tree.root / path).as_uri(), role) == path
 
 
 @pytest.mark.parametrize(

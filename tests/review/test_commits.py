@@ -97,6 +97,8 @@ def test_a_secret_that_another_program_wrote_is_told_once(project: Project) -> N
     assert secret not in str(done)
     project.note("notes/api.md", f"# Api\n\n- one\n- {secret}\n")
     assert project.committed(only=["notes/api.md"]).notes == ()
+    project.note("notes/api.md", f"# Api\n\n- one\n- {secret}\n- ghp_{'Z9y8X7w6V5u4' * 3}\n")
+    assert len(project.committed(only=["notes/api.md"]).notes) == 1
 
 
 def test_a_review_leaves_settings_out_and_says_so(project: Project) -> None:

@@ -185,6 +185,17 @@ def test_the_keys_beside_an_unknown_one_count() -> None:
     assert len(config.unknown) == 3
 
 
+@cases("line", ["k{} = 1", "[k{}]", '"{}\\u001b[31m" = 1'])
+def test_of_thousands_of_unknown_names_some_are_named(line: str) -> None:
+    """To look for the line of each in the whole text took minutes."""
+    found = parse("\n".join(line.format(number) for number in range(20_000)))
+    assert found == Config(unknown=found.unknown)
+    messages = [each.message for each in found.unknown]
+    assert len(messages) == 21
+    assert messages[-1] == "more of it is unknown: it is passed over"
+    assert "\x1b" not in "".join(messages)
+
+
 def test_a_vault_warns_once_of_what_is_unknown(vault_root: Path) -> None:
     (vault_root / CONFIG_PATH).write_text("[trash]\nmax_day = 3\n")
     vault = Vault(str(vault_root))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[2]
 FOLDER = CHECKOUT / ".venv/web"
 CHROMIUM = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-MILLISECONDS = 240_000
+MILLISECONDS = 60_000
 CURRENT = ".row.current"
 
 sys.path.append(str(FOLDER / "python"))

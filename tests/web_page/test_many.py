@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.waiting import until
+from tests.web_page.browsing import MILLISECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +97,7 @@ def test_two_hundred_changes_are_decided(
             claude.write(path, oracle.write(path), overwrite=True)
     assert sum(len(each.rows) for each in tree.memory.git.review()) == CHANGES
     page = visits()
+    page.page.set_default_timeout(4 * MILLISECONDS)  # two hundred decisions are sent one by one
     page.see(".row")
     agent = threading.Thread(target=write_more, args=(tree, oracle))
     if is_busy:

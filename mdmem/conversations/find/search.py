@@ -50,7 +50,7 @@ from mdmem.vault.paths import Namespace, join
 
 _INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "positions.json", "writing", "lock"
 _LOCK_SECONDS = 600.0  # a first run over very long logs may take minutes; the others wait for it
-_TRIES = 20  # to search, while others damage or remove the index
+_TRIES = 5  # to make an index that can be searched
 _MOST = 20_000  # messages that are looked at, and are dropped or do not fit
 _UNREADABLE = (LimitReached, PathRefused, SessionConflict, StorageFailed)
 _EVERYTHING = SessionFilter(dropped=True)
@@ -73,30 +73,32 @@ def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter,
     with logs.vault.store.steady():
         key = key and logs.resolve(key)
         logs.vault.recover()  # which may remove the index
-        for left in reversed(range(_TRIES)):
-            folder = ""
+        left = _TRIES
+        while True:
+            folder, was = "", None
             try:
                 folder = logs.vault.disk.own(_INDEX)
+                was = _identify(folder)
                 return _search_index(logs, folder, query, key, asked, limit)
             except (IndexDamaged, MemoryNotFound, StorageFailed) as error:
-                if not left or not _can_rebuild(folder, error):
+                # Another process removes the whole folder when something in the vault is erased.
+                if folder and _identify(folder) != was:
+                    continue
+                left -= 1
+                if not left or (folder and not isinstance(error, IndexDamaged)):
                     raise
-        raise AssertionError("unreachable")
+            if folder:
+                with contextlib.suppress(StorageFailed), files.held(join(folder, _LOCK), _LOCK_SECONDS):
+                    shutil.rmtree(join(folder, _TEXT), ignore_errors=True)
 
 
-def _can_rebuild(folder: str, error: MdmemError) -> bool:
-    """Return whether a search can make the index again; remove a damaged one.
-
-    Another process removes the whole folder when something in the vault was erased.
-    """
-    lock = os.path.join(folder, _LOCK)
-    if not (folder and os.path.exists(lock)):
-        return True
-    if isinstance(error, IndexDamaged):
-        with contextlib.suppress(StorageFailed), files.held(lock, _LOCK_SECONDS):
-            shutil.rmtree(os.path.join(folder, _TEXT), ignore_errors=True)
-        return True
-    return False
+def _identify(folder: str) -> tuple[int, int] | None:
+    """Return what tells a folder from another one of its name; None where there is none."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _search_index(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Related, Severity, Span
 from mdmem.document import anchor, relink
-from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, SUFFIXES, Document
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
@@ -356,7 +356,8 @@ def _find_elsewhere(around: View, names: Names, link: Link, source: str) -> str:
     key = key_of(link.target)
     for layer, view in around.layers() if key else ():
         there = view.all_names if layer.name else names
-        near = there.named("stem", key) or there.named("stem", f"{key}{SUFFIXES[1]}")
+        spelled = (there.named("stem", f"{key}{suffix}") for suffix in ("", *view.vault.suffixes))
+        near = next(filter(None, spelled), ())
         if found := drop_walled(near, "" if layer.name else source):
             return layer.shown(view.outside(found[0])) if layer.name else found[0]
     return ""

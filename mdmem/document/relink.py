@@ -18,7 +18,7 @@ from mdmem.document import frontmatter
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, splice
 from mdmem.document.markdown.citation import Citation
-from mdmem.document.markdown.link import Link, percent_decoded, unescaped
+from mdmem.document.markdown.link import Link, external, percent_decoded, unescaped
 from mdmem.document.text.diff import Versions
 from mdmem.document.text.regex import regex
 from mdmem.errors import DocumentRefused, EditRefused
@@ -138,7 +138,9 @@ def _edit_bare_value(link: Link, text: str, span: Span, new: str) -> TextEdit:
 
 def _in_destination(text: str, start: int, span: Span, new: str) -> str:
     """Write a part of the destination that begins at `start`."""
-    return destination(text[slice(*span)], new, in_angles=text.startswith("<", start - 1))
+    written = destination(text[slice(*span)], new, in_angles=text.startswith("<", start - 1))
+    # A colon in the first part of a path would end the scheme of a URL (RFC 3986, 4.2).
+    return written.replace(":", "%3A", 1) if span.start == start and external(written) else written
 
 
 def percent(character: re.Match[str]) -> str:

@@ -21,7 +21,7 @@ from mdmem.document import anchor, relink
 from mdmem.document.anchor import BLOCK_MARK
 from mdmem.document.document import MARKDOWN_SUFFIXES, Document, without_suffix
 from mdmem.document.edit import TextEdit, spliced
-from mdmem.document.markdown.link import percent_decoded
+from mdmem.document.markdown.link import external, percent_decoded
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line
 from mdmem.document.tree import LINEAGE
@@ -269,7 +269,7 @@ class _Typing:
 
         def write(path: str) -> str:
             way = f"/{path}" if typed.startswith("/") else routes(self._around, path, self._document.path)[0]
-            if typed.startswith("./") and not way.startswith("../"):
+            if (typed.startswith("./") or external(way)) and not way.startswith("../"):
                 way = f"./{way}"
             return relink.destination("", way, in_angles=is_angle) + tail
 

@@ -6,6 +6,7 @@ In a case, `|` is where somebody types, and `⟦…⟧` in what is expected is w
 from __future__ import annotations
 
 import random
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,8 @@ from tests.speed import examples
 from tests.tables import cases
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mdmem.editor.completions import Completion, Completions
     from mdmem.editor.editing import Editing
 
@@ -134,6 +137,16 @@ def test_a_block_without_an_id_gets_one_when_it_is_chosen(editing: Editing) -> N
     link = parse_text("notes/mine.md", chosen(text, item)).links[0]
     assert [block.id for block in after.blocks if f"^{block.id}" == link.anchor]
     assert "no id ^" in after.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file has such a name there")
+def test_a_name_that_begins_like_a_url_is_offered_as_a_path(tmp_path: Path) -> None:
+    mdmem.init(tmp_path / "memories")
+    (tmp_path / "memories/Design: draft.md").write_text("# Draft\n")
+    editing = mdmem.open(tmp_path / "memories").editing()
+    text, found = typed(editing, "[x](Dra|", "mine.md")
+    (link,) = parse_text("mine.md", chosen(text, found.items[0])).links
+    assert link.target == "./Design: draft.md"
 
 
 def test_what_is_left_out_is_counted(editing: Editing) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -351,7 +351,10 @@ def test_it_is_named_by_its_public_url(tmp_path: Path) -> None:
     with serve(vault, tmp_path, *options) as team:
         assert team.url == "https://memory.example/mcp"
         # Of this process alone: others may listen there, too.
-        own = {os.readlink(each) for each in Path(f"/proc/{team.process.pid}/fd").iterdir()}
+        own: set[str] = set()
+        for each in Path(f"/proc/{team.process.pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # it was closed in between
+                own.add(os.readlink(each))
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
         listening = [row for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
         (port,) = (int(row[1][9:], 16) for row in listening if row[1].startswith("0200007F:"))

@@ -57,7 +57,7 @@ test: lint
 	.venv/bin/pytest -n 2 --dist worksteal $(if $(ROOM),tests/$(ROOM))
 	XDG_STATE_HOME="$(CURDIR)/.venv/state" XDG_CACHE_HOME="$(CURDIR)/.venv/cache" .venv/bin/mdmem --vault memories check
 
-# Kills, faults, races, thousands of files and examples as well; examples are drawn anew.
+# Kills, faults, races, thousands of files and examples as well; a change of the code draws other examples.
 test-all: lint
 	.venv/bin/mypy
 	.venv/bin/pytest --all -n 2 --dist worksteal

@@ -8,6 +8,7 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -57,14 +58,21 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="run the soak tests too, and draw examples anew")
+    parser.addoption("--all", action="store_true", help="soak tests, too; examples differ with each change")
+
+
+def _name_seed(root: Path) -> int:
+    """Return a seed that is another one with each change of the code, and the same for the same code."""
+    asked = ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", "HEAD^{tree}"]
+    tree = subprocess.run(asked, capture_output=True, check=False, text=True).stdout.strip()
+    return int(tree[:8], 16) if tree else random.SystemRandom().randrange(1 << 32)
 
 
 @pytest.hookimpl(tryfirst=True)  # before hypothesis looks for its seed
 def pytest_configure(config: pytest.Config) -> None:
     speed.is_all = config.option.all
     if speed.is_all and config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
+        config.option.hypothesis_seed = str(_name_seed(config.rootpath))
     settings.register_profile(
         "mdmem",
         deadline=None,

@@ -76,7 +76,7 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
     existed. A name without a folder that is neither is the one file of that name in the workspace.
     """
     possible = candidates(citing, citation.path, in_link=citation.in_link)
-    named = namesakes(workspace, citation) or ()
+    named = namesakes(workspace, citing, citation) or ()
     if len(named) == 1:
         return named[0]
     if len(possible) > 1:
@@ -89,20 +89,29 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
     return possible[-1] if possible else None
 
 
-def namesakes(workspace: Workspace, citation: Citation) -> tuple[str, ...] | None:
+def namesakes(workspace: Workspace, citing: str, citation: Citation) -> tuple[str, ...] | None:
     """Return the files in other folders that a name without one may mean; as `Workspace.named`.
 
-    None are where the workspace itself has a file of that name, or git says that it had.
+    None are where the workspace itself has a file of that name, or had it when the name was written.
     """
     name = citation.path
-    if (
-        citation.in_link
-        or "/" in name
-        or workspace.current(name) is not None
-        or workspace.follow(name).existed
-    ):
+    if citation.in_link or "/" in name or workspace.current(name) is not None:
         return ()
-    return workspace.named(name)
+    return () if _follow(workspace, citing, citation, name).existed else workspace.named(name)
+
+
+def _follow(workspace: Workspace, citing: str, citation: Citation, path: str) -> Followed:
+    """Return what git says of a cited file that is gone.
+
+    Many files are called `requirements.txt`: a name alone means the one that stood in the workspace only if
+    it stood there in the commit that wrote the name.
+    """
+    followed = workspace.follow(path)
+    is_bare = "/" not in citation.path and citation.first is None and not citation.symbol
+    if citation.in_link or citation.pin or not is_bare or not followed.existed:
+        return followed
+    commit = workspace.commit_of(citing, citation.line)
+    return followed if commit is None or workspace.then(commit, path) else Followed()
 
 
 def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> str:
@@ -201,18 +210,17 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
     current = workspace.current(path)
     if current is not None:
         return judging.judgement(current)
-    followed = workspace.follow(path)
+    followed = _follow(workspace, citing, citation, path)
     target = workspace.current(followed.path) if followed.path else None
     if target is None:
-        return _judge_absent(workspace, citation, path, followed, seen)
+        return _judge_absent(judging, followed)
     return _judge_renamed(judging.judgement(target), followed.path or path, citation)
 
 
-def _judge_absent(
-    workspace: Workspace, citation: Citation, path: str, followed: Followed, seen: str
-) -> Judgement:
+def _judge_absent(judging: _Judging, followed: Followed) -> Judgement:
+    workspace, citing, citation, path, seen = judging
     first, last = lines_of(citation) or (None, None)
-    named = namesakes(workspace, citation)
+    named = namesakes(workspace, citing, citation)
     if named is None:
         reason = "there is no such file, and the workspace cannot be searched for its name"
         return Judgement(UNKNOWN, path, first, last, reason)

@@ -153,6 +153,26 @@ def test_only_a_bare_name_is_looked_for_and_only_where_nothing_is(project: Proje
     assert (judged.state, judged.path) == ("gone", "app.py")
 
 
+@cases("new, state", [("", "gone"), ("old/setup.cfg", "moved")])
+def test_a_name_alone_means_no_file_that_was_gone_when_it_was_written(
+    project: Project, new: str, state: str
+) -> None:
+    project.noted("setup.cfg", OTHERS)
+    (project.root / "setup.cfg").unlink()
+    if new:
+        project.write(new, OTHERS)
+    project.commit()
+    assert project.state("setup.cfg") == state
+
+    project.write(NOTE, "in other words\n")
+    assert project.state("setup.cfg") == state  # nobody knows what was there when this was written
+    project.commit()
+    judged = project.judge("setup.cfg")
+    assert (judged.state, judged.path) == (("ok", new) if new else ("unknown", "setup.cfg"))
+    assert project.state("setup.cfg", pin="0" * 16) == state.replace("moved", "changed")
+    assert project.state("./setup.cfg") == state
+
+
 def test_a_name_in_another_namespace_is_not_found(plain: Project) -> None:
     plain.write("memories/users/bob/notes/plan.md", "secret\n")
     plain.write("memories/users/alice/notes/own.md", "mine\n")

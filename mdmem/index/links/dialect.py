@@ -25,7 +25,7 @@ from mdmem.vault import files
 from mdmem.vault.paths import MemoryLayout, is_under, join, relative
 
 SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
-MOUNTS = "mounts"
+MOUNTS, COMPONENTS = "mounts", "components"
 RELATIVE = '"newLinkFormat": "relative"'
 """What a config of Obsidian says where links are written as paths from their notes, and not as names."""
 
@@ -36,12 +36,13 @@ _VARIANT = regex(rf"{_LANGUAGE}(?=/)|versioned_docs/version-[^/]+|i18n/[^/]+/[^/
 _TWIN = regex(rf"(?:\A|/)(?:{_VARIANT.pattern}|docs|website)(?=/)")
 # What makes anchors that stand nowhere in a page: plugins, shortcodes, macros.
 _MAKES_ANCHORS = regex(r"^:::[ \t]+\w+[._]|--8<--|(?<!=)\{\{|\{%|<!-- md:", re.MULTILINE)
+_COMPONENT = regex(r"^[ \t]*<[A-Z]\w*[\s/>]", re.MULTILINE)
 PART = regex(r"^import\s[^\n]{1,200}?[\"']([^\"'\n]{1,200}\.mdx?)[\"']", re.MULTILINE)
 """A page of MDX that another one shows."""
 _HUGO = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json")
 _BESIDE_CONTENT = ("config.toml", "config.yaml", "config.yml", "config.json", "config/_default/")
 # Files of a config that is a folder.
-_CONFIGS = regex(r"app\.json|(?:hugo|config|module|languages)\.(?:toml|ya?ml|json)")
+_CONFIGS = regex(r"app\.json|(?:hugo|config|module|languages)\.(?:toml|ya?ml|json|[cm]?[jt]s)")
 # Of Docusaurus: the options of its plugins, what stands in them, and what is no option.
 _COMMENT = regex(r"^[ \t]*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 _PLUGIN = regex(r"\b(docs|blog|pages)['\")\s]*[:,][(\s]*\{")
@@ -61,7 +62,8 @@ class Dialect(NamedTuple):
             (`a+b`), a file that holds a word (`file~word`).
         traits: of `SITE`, its pages have addresses; `UNWRITTEN`, a wikilink to nothing is a page that nobody
             has written yet; `BY_NAME`, so may be the path of a Markdown link; `LABEL_FIRST`,
-            `[[Label|note]]`; `PAGES`, files are those of pages, in another spelling.
+            `[[Label|note]]`; `PAGES`, files are those of pages, in another spelling; `COMPONENTS`, what a
+            page has as `<Name>` may have anchors.
         roots: where a path is looked for that begins so; a folder.
         setting: a pattern of the config that names folders to look into before the first.
         programs: what lets the site make pages that are no files: a file or folder, a word of the config
@@ -95,7 +97,13 @@ DIALECTS = (
         "Hugo",
         (*_HUGO, *(f"{name}+content/" for name in _BESIDE_CONTENT)),
         (SITE,),
-        roots=(("/", "content"), ("/", "static"), ("/", "assets"), ("/", "")),
+        roots=(
+            ("/", "content"),
+            ("/", "static"),
+            ("/", "assets"),
+            ("/", ""),
+            ("@/", "content"),
+        ),  # Zola's, too
         setting=r"^[ \t]*\"?contentDir\"?[ \t]*[:=][ \t]*([^#\n]+)",
         programs=(
             *("themes/", "_vendor/", "go.mod", "layouts/_markup/", "layouts/_default/_markup/"),
@@ -129,6 +137,26 @@ DIALECTS = (
             ("/", ""),
         ),
         programs=("*",),
+    ),
+    Dialect(
+        "VitePress",
+        (".vitepress/",),
+        (SITE, COMPONENTS),
+        roots=(("/", ""), ("/", "public")),
+        setting=r"\bsrcDir:\s*['\"]([^'\"\n]+)",
+        programs=("~rewrites",),
+    ),
+    Dialect("Mintlify", ("mint.json", "docs.json~mintlify"), (SITE, COMPONENTS)),
+    Dialect("Docsify", ("index.html~docsify",), (SITE,)),
+    Dialect("VuePress", (".vuepress/",), (SITE, COMPONENTS), roots=(("/", ""), ("/", ".vuepress/public"))),
+    Dialect(
+        "mdBook",
+        ("book.toml",),
+        (SITE,),
+        roots=(("/", "src"),),
+        setting=r"^src[ \t]*=[ \t]*([^#\n]+)",
+        programs=("~preprocessor",),
+        generated=("print.html", "toc.html", "404.html"),
     ),
     Dialect(
         "MkDocs",
@@ -361,6 +389,9 @@ def list_roots(site: Site, layout: MemoryLayout, source: str) -> Iterator[tuple[
     # An address in a page of Astro is the same in every language.
     first, last = ((), variants) if "Astro" in site.traits else (variants, ())
     yield from (*first, *site.roots, *last, ("/", layout.folder), ("/", ""))
+    if not site.tools:  # whatever serves the notes, such folders are served at the top
+        names = ("public", "static")
+        yield from (("/", join(folder, name)) for folder in (layout.folder, "") for name in names)
 
 
 def drop_twins(site: Site, paths: Sequence[str]) -> tuple[str, ...]:
@@ -374,7 +405,9 @@ def drop_twins(site: Site, paths: Sequence[str]) -> tuple[str, ...]:
 def makes_anchors(site: Site, path: str, text: str, target: str) -> bool:
     """Return whether the page that a target leads to has anchors that nothing in its text says."""
     is_twin = "Hugo" in site.traits and target.startswith("/") and _TWIN.search(path)
-    return bool(is_twin or _MAKES_ANCHORS.search(text))  # a twin may have it
+    has_components = COMPONENTS in site.traits and _COMPONENT.search(text)
+    has_program = "mdBook" in site.traits and "*" in site.generated
+    return bool(is_twin or has_components or has_program or _MAKES_ANCHORS.search(text))  # a twin may have it
 
 
 def is_note_of(site: Site, file: str) -> bool:

@@ -240,8 +240,8 @@ def resolve(
     may_be_name = is_reference and not ("Jekyll" in site.traits and target.endswith(ANY_SUFFIXES))
     if not pages and not hits and (may_be_name or BY_NAME in site.traits) and target[0] not in "/@":
         pages = [_find_by_name(names, site, target, source)]
-    # Of files, only those that several roots have are told.
-    pages = pages or (hits if target[0] in "/@" else hits[:1]) or [NOTHING]
+    # Of files, only those that several roots of a tool have are told.
+    pages = pages or (hits if target[0] in "/@" and site.tools else hits[:1]) or [NOTHING]
     several = (path for hit in (pages[:1] if is_reference else pages) for path in hit.candidates)
     return pages[0]._replace(candidates=drop_twins(site, tuple(dict.fromkeys(several))))
 

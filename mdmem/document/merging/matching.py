@@ -110,6 +110,7 @@ class Matching:
         self._pair_nodes(olds[0], news[0])  # what stands above the first heading
         self._match_in_order(olds, news, lambda node: (node.path, node.level))
         self._match_in_order(olds, news, lambda node: node.path)
+        self._match_in_order(olds, news, lambda node: (node.words, node.level))
         self._match_in_order(olds, news, lambda node: node.words)
 
     def _count_equal(self, old: TreeNode, new: TreeNode) -> int:

@@ -96,6 +96,13 @@ def test_an_id_that_stands_twice_names_no_node() -> None:
     assert pairs("- one thing ^a\n- more ^a\n", "# B\n\n- quite another ^a\n") == []
 
 
+def test_of_two_headings_with_one_title_that_of_the_same_level_is_the_same() -> None:
+    found = match("# A\n\n# B\n\n### T\n", "# A\n\n### T\n\n# T\n")
+    other = found.partner(found.old.nodes[-1])
+    assert other
+    assert (other.words, other.level) == ("T", 3)
+
+
 def test_words_that_stand_once_are_known_wherever_they_are() -> None:
     found = match("# A\n\n- only one\n- k\n\n# B\n\n- j\n", "# A\n\n- k\n\n# B\n\n- j\n  - only one\n")
     assert place(found, "only one") == ("A", "B")

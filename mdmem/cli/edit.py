@@ -385,7 +385,7 @@ def undo_command(change: str | None, limit: int) -> options.Verb:
     """Take back your last change; again, the one before.
 
     Yours is what --actor has changed. A change is taken back in all its memories at once. Standard error
-    names it, and redo puts it back. -n 3 takes back the last three, and redo -n 3 puts them back. With
+    names it, and the newer changes by others, which stay; redo puts it back. -n 3 takes back the last three, and redo -n 3 puts them back. With
     CHANGE, an id that history lists, that one is taken back, whoever made it; what has changed since stays,
     where the two can be merged.
     """
@@ -413,10 +413,11 @@ def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied |
     is_gone = bool(command) and not (plan.changes or plan.attachments)
     render.print_remarks(
         [
-            *(f"note: {step.message}" for step in shown),
+            *(f"note: {step.message}{f', made {step.made_at}' if step.made_at else ''}" for step in shown),
             *([f"note: and {left:,} more (-v names them)"] if left else []),
             *([f"note: {len(steps):,} of {count:,}: there are no more"] if len(steps) < count else []),
             *([f"note: it was {command}ne by another program already: {further}"] if is_gone else []),
+            *([f"note: {plan.newer}"] if plan.newer else []),
         ]
     )
     return done

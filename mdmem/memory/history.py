@@ -20,6 +20,7 @@ from mdmem.errors import (
     UndoConflict,
     UndoRefused,
     Usage,
+    plural,
 )
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan, edit
@@ -178,6 +179,21 @@ def find_changes(
     return (entry,)
 
 
+def describe_newer(vault: Vault, entries: Sequence[Entry]) -> str:
+    """Say which changes by others stand that are newer than the caller's last ones; empty for none."""
+    own = {entry.id for entry in entries}
+    since = takewhile(lambda entry: entry.id != entries[-1].id, _iterate_newest(vault.history()))
+    newer = [_find_maker(vault, entry) for entry in since if not entry.undoes and entry.id not in own]
+    if not newer:
+        return ""
+    by = first_of(
+        [*dict.fromkeys(entry.actor or "somebody without a name" for entry in newer)], _NEAR, " and "
+    )
+    stay, one = ("stays", "it") if len(newer) == 1 else ("stay", "one")
+    changes = plural(len(newer), "newer change")
+    return f"{changes} by {by} {stay}; `mdmem undo {newer[0].id}` takes {one} back"
+
+
 def _complete_change(given: str, known: Iterable[str]) -> str:
     return complete_id("change", given, known) if len(given) >= _SHORT else given
 
@@ -273,6 +289,7 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
         attachments=tuple(_take_attachments_back(outlook.vault, entry)),
         undoes="" if entry.undoes else subject,
         redoes=subject if entry.undoes else "",
+        made_at="" if entry.undoes else entry.time,
     )
 
 

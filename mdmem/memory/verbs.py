@@ -756,7 +756,8 @@ class Verbs(Generic[R]):
         """
         # Named once: built again under the lock, it must not become what somebody changed meanwhile.
         entries = history.find_changes(self._vault, change, count, own)
-        return self._run(lambda: history.undone(self._vault, entries))
+        newer = "" if change else history.describe_newer(self._vault, entries)
+        return self._run(lambda: dataclasses.replace(history.undone(self._vault, entries), newer=newer))
 
     def redo(self, *, count: int = 1, own: Collection[str] | None = None) -> R:
         """Put back what your last `undo` took, unless something was changed since; again, the one before.

@@ -131,6 +131,8 @@ class EditPlan:
         outcomes: what became of all files of an import, in rows.
         dangling: links of other memories that lead nowhere, or elsewhere, once it has deleted what they name.
         undoes, redoes: the id of the change that it takes back, or puts back.
+        made_at: when what it takes back was changed (ISO 8601, UTC); empty for any other plan.
+        newer: which changes by others are newer than what it takes back, and stay, in words.
         steps: the plans that it sums up. They are applied one after the other, each as a change of its own;
             none is begun where a file is not as the first that changes it expects.
     """
@@ -146,6 +148,8 @@ class EditPlan:
     dangling: tuple[LinkPlace, ...] = ()
     undoes: str = ""
     redoes: str = ""
+    made_at: str = ""
+    newer: str = ""
     steps: tuple[EditPlan, ...] = ()
 
     def __repr__(self) -> str:

@@ -630,6 +630,9 @@ def test_undo_takes_the_last_change_of_the_actor_and_else_says_whose_it_is(cli: 
     assert f"a.md: changed since by bob ({bobs}), and the change made it" in blocked.errors
     assert "-one\n+two" in blocked.errors
     assert f"undo {bobs}" in cli.ok("--actor", "bob", "undo").errors
+    cli.ok("--actor", "bob", "write", "b.md", "b")
+    undone = cli.ok("--actor", "alice", "undo").errors
+    assert re.match(r"note: undo \S+: write a\.md, made 20\S+Z\nnote: 1 newer change by bob stays; ", undone)
 
 
 def test_undo_goes_further_back_and_redo_comes_again(cli: Cli, changed_twice: Files) -> None:

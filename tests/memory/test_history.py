@@ -429,6 +429,34 @@ def test_undo_names_who_made_the_change_if_it_was_another(vault_root: Path) -> N
     assert agent.undo().plan.message.endswith(": write a.md")
 
 
+def test_undo_says_which_newer_changes_of_others_stay(vault_root: Path) -> None:
+    a, b, c = (mdmem.open(vault_root, actor=actor) for actor in ("a", "b", ""))
+    first = a.write("a.md", "a\n")
+    b.write("old.md", "b\n")
+    a.append("a.md", "more")
+    assert a.plan.undo().newer == ""
+    theirs = b.write("b.md", "b\n").id
+    assert a.plan.undo().newer == f"1 newer change by b stays; `mdmem undo {theirs}` takes it back"
+    last = c.write("c.md", "c\n").id
+    newer = f"2 newer changes by somebody without a name and b stay; `mdmem undo {last}` takes one back"
+    assert a.undo().plan.newer == newer
+    b.undo()  # what is taken back stays no more; what is put back stays as the change of who made it
+    c.undo()
+    assert a.plan.undo().newer.startswith("1 newer change by b stays; ")
+    b.redo()
+    assert a.plan.undo().newer.startswith("2 newer changes by b stay; ")
+    assert a.undo(first.id).plan.newer == ""  # whoever names a change has seen the history
+    assert {*texts(a)} == {"b.md", "old.md"}
+
+
+def test_undo_says_when_what_it_takes_back_was_made(memory: Memory) -> None:
+    write_numbers(memory, 1, 2)
+    times = [entry.time for entry in memory.history()[:2]]
+    assert [step.made_at for step in memory.plan.undo(count=2).steps] == times
+    assert memory.undo().plan.made_at == times[0]
+    assert memory.redo().plan.made_at == ""
+
+
 def test_undo_that_meets_a_change_of_the_same_lines_names_who_made_it_and_what_it_did(
     vault_root: Path,
 ) -> None:

@@ -14,7 +14,7 @@ import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import Target, command
 from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound, Usage, plural
-from mdmem.facade.paths import NEW, PAST_ANY, PAST_WRITE_ANY, WRITE, WRITE_ANY, WRITE_FOLDER
+from mdmem.facade.paths import GROW, NEW, PAST_ANY, PAST_WRITE_ANY, WRITE, WRITE_ANY, WRITE_FOLDER
 
 if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan
@@ -51,7 +51,7 @@ _AGAIN = "edit it again? what you save then replaces what is there"
 
 
 @command("edit", epilog="Example: mdmem edit notes/db.md")
-@options.path_argument(role=NEW)
+@options.path_argument(role=GROW)
 @options.yes_option
 @options.dry_run_option
 @options.json_option
@@ -116,7 +116,7 @@ def _write_edited(memory: Memory, path: str, before: Document | None, data: byte
 
 
 @command("append", epilog="Example: mdmem append notes/db.md '- one more'")
-@options.path_argument(role=NEW)
+@options.path_argument(role=GROW)
 @options.text_argument()
 @options.base_option
 @options.change_command
@@ -385,9 +385,9 @@ def undo_command(change: str | None, limit: int) -> options.Verb:
     """Take back your last change; again, the one before.
 
     Yours is what --actor has changed. A change is taken back in all its memories at once. Standard error
-    names it, and the newer changes by others, which stay; redo puts it back. -n 3 takes back the last three, and redo -n 3 puts them back. With
-    CHANGE, an id that history lists, that one is taken back, whoever made it; what has changed since stays,
-    where the two can be merged.
+    names it, and the newer changes by others, which stay; redo puts it back. -n 3 takes back the last three,
+    and redo -n 3 puts them back. With CHANGE, an id that history lists, that one is taken back, whoever made
+    it; what has changed since stays, where the two can be merged.
     """
     return lambda m: _name_steps(m.undo(change, count=limit), limit, "" if change else "undo")
 

@@ -12,7 +12,7 @@ from mdmem import EditPlan, clipped
 from mdmem.cli import options, render
 from mdmem.cli.main import Target, group
 from mdmem.errors import MdmemError
-from mdmem.facade.paths import NEW, NEW_NOTE, WRITE, WRITE_ANY, Role
+from mdmem.facade.paths import GROW, NEW, NEW_NOTE, WRITE, WRITE_ANY, Role
 
 if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
@@ -48,7 +48,7 @@ def inbox_propose(target: Target, /, verb: str, arguments: str, **given: Any) ->
     proposed twice is one proposal, and one that was rejected is not made again.
     """
     memory, values = options.open_memory(target), options.read_object(arguments, "ARGUMENTS")
-    roles = {"write": NEW, "append": NEW, "new": Role(kind=str(values.get("template"))), "rm": WRITE_ANY}
+    roles = {"write": NEW, "append": GROW, "new": Role(kind=str(values.get("template"))), "rm": WRITE_ANY}
     role = NEW_NOTE if verb.startswith("notes.") else roles.get(verb, WRITE)
     for name in ("path", "name"):
         if isinstance(values.get(name), str):

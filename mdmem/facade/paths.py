@@ -42,6 +42,7 @@ class Role(NamedTuple):
         memory, folder, attachment: what it may be.
         writes: whether it is going to be changed: then nothing is guessed.
         new: whether it may be made.
+        grows: whether it may be made, and is added to or edited where it is there.
         past: whether it may have been deleted.
         outside: whether it may be none of this at all: it becomes None then.
         other: whether it may be something else, such as a URL, which stays as it is.
@@ -54,6 +55,7 @@ class Role(NamedTuple):
     attachment: bool = False
     writes: bool = False
     new: bool = False
+    grows: bool = False
     past: bool = False
     outside: bool = False
     other: bool = False
@@ -70,6 +72,7 @@ WRITE = Role(writes=True)
 WRITE_ANY = Role(folder=True, writes=True)
 WRITE_FOLDER = Role(memory=False, folder=True, writes=True)
 NEW = Role(writes=True, new=True)
+GROW = Role(writes=True, new=True, grows=True)
 NEW_FOLDER = Role(memory=False, folder=True, writes=True, new=True)
 NEW_NOTE = Role(writes=True, new=True, kind=NOTE.name)
 NEW_RULE = Role(writes=True, new=True, kind=RULE.name)
@@ -117,7 +120,8 @@ class PathReader:
 
         Args:
             text: as it was typed, with the suffix of a memory or without. A read also takes the only one of
-                that name elsewhere in the namespace.
+                that name elsewhere in the namespace. So does a change of what is there, where the text has
+                neither suffix nor folder: with one it says where the memory is.
 
         Raises:
             PathRefused: it is to be changed, and may mean two; or it leads out of the namespace.
@@ -346,9 +350,14 @@ class PathReader:
         is_far = not named and not _is_shell_path(text)
         if is_far:
             paths = [listed.path for listed in self._memory.ls() if not listed.problem]
-            named = [path for ending in endings for path in paths if f"/{path}".endswith(f"/{text}{ending}")]
+            if role.writes and role.past:  # nor is one that is there taken for one that was deleted
+                paths += [file.path for entry in self._memory.history() for file in entry.files]
+            names = dict.fromkeys(paths)
+            named = [path for ending in endings for path in names if f"/{path}".endswith(f"/{text}{ending}")]
         is_unclear = len(named) > 1 and (role.writes or is_far)
-        if named and (is_unclear or (role.writes and is_far)):
+        is_bare = "/" not in text and not text.endswith(suffixes)
+        may_be_far = not role.writes or (is_bare and (role.grows or not role.new))
+        if named and (is_unclear or (is_far and not may_be_far)):
             raise MemoryNotFound(path=readings[0], near=tuple(named[:_NAMED]))
         if named:
             if is_far or len(named) > 1:

@@ -329,7 +329,7 @@ def test_a_text_that_is_given_as_an_argument_may_be_empty(cli: Cli, files: Files
         (["write", "notes/none.md", "x", "--base", "00000000"], 1, "memory-not-found"),
         (["append", "notes/db.md", "x", "--base", "00000000"], 2, "conflict"),
         (["append", "notes/db.md", "x", "--base", "00"], 2, "usage"),
-        (["append", "db", "x"], 1, "memory-not-found"),
+        (["write", "db", "x"], 1, "memory-not-found"),
         (["append", "../db.md", "x"], 2, "path-refused"),
         (["append", ".mdmem/x.md", "x"], 2, "path-refused"),
         (["prepend", "notes/none.md", "x"], 1, "memory-not-found"),

@@ -357,13 +357,78 @@ def test_a_read_takes_a_name_without_its_suffix_and_the_only_one_of_a_name(cli: 
     assert "note: notes/db is taken as notes/db.md" in both.errors
 
 
-@pytest.mark.parametrize("command", [["rm"], ["set", "a=1"], ["restore"], ["unset", "a"], ["mv", "y.md"]])
-def test_a_write_refuses_what_stands_in_another_folder_and_names_it(
+CHANGES = [
+    *(["rm"], ["set", "a=1"], ["unset", "a"], ["mv", "y.md"], ["append", "m"], ["prepend", "m"]),
+    *(["section", "X", "m"], ["insert", "4", "m"], ["delete-lines", "4"], ["replace", "once", "twice"]),
+    *(["restore"], ["confirm"], ["edit"]),
+]
+
+
+@cases("command", CHANGES)
+def test_a_change_takes_the_only_memory_of_a_name_in_another_folder_and_says_so(
+    cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    verb, *rest = command
+    monkeypatch.setenv("EDITOR", "sh -c 'echo more >> \"$0\"'")
+    (tree.root / "y.md").unlink(missing_ok=True)
+    cli.ok("write", "notes/deep/x.md", f"---\na: 0\n---\n# X\n\nonce\n{verb}\n", "--overwrite")
+    before = tree.everything()
+    changed = cli.ok(verb, "x", *rest)
+    assert "note: x is taken as notes/deep/x.md\n" in changed.errors
+    assert "notes/deep/x.md" in changed.out
+    after = tree.everything()
+    assert after != before
+    assert {path for path in before if before[path] != after.get(path)} == {"notes/deep/x.md"}
+
+
+@cases("command", CHANGES)
+def test_a_change_refuses_a_name_of_two_and_one_of_none(cli: Cli, tree: Files, command: list[str]) -> None:
+    tree.write("rules/x.md", b"# X\n")
+    before = tree.everything()
+    verb, *rest = command
+    for typed, named in (("x", "nearest names: notes/deep/x.md, rules/x.md"), ("nope", "no")):
+        refused = cli(verb, typed, *rest)
+        assert refused.code in {1, 2}
+        assert named in refused.errors
+    assert tree.everything() == before
+
+
+def test_what_was_deleted_is_not_taken_for_one_that_is_there(cli: Cli, tree: Files) -> None:
+    cli.ok("write", "rules/x.md", "deleted\n")
+    cli.ok("rm", "rules/x.md")
+    refused = cli("restore", "x")
+    assert refused.code == 1
+    assert "nearest names: notes/deep/x.md, rules/x.md" in refused.errors
+    (tree.root / "notes/deep/x.md").unlink()
+    assert cli.ok("restore", "x").out.startswith("created rules/x.md")
+
+
+def test_a_name_is_not_looked_for_outside_of_the_namespace(cli: Cli, tree: Files) -> None:
+    before = tree.everything()
+    refused = cli("--user", "alice", "append", "x", "more")
+    assert (refused.code, "deep" in refused.errors) == (2, False)
+    assert tree.everything() == before
+    assert cli.ok("--user", "alice", "append", "db", "more").out.startswith("changed notes/db.md")
+
+
+@pytest.mark.parametrize("command", [["write", "m"], ["write", "m", "--overwrite"]])
+def test_what_makes_a_memory_does_not_look_for_its_name_elsewhere(
     cli: Cli, tree: Files, command: list[str]
 ) -> None:
     before = tree.everything()
     verb, *rest = command
-    for typed in ("x", "x.md", "deep/x"):
+    refused = cli(verb, "x", *rest)
+    assert (refused.code, "nearest names: notes/deep/x.md" in refused.errors) == (1, True)
+    assert tree.everything() == before
+
+
+@pytest.mark.parametrize("command", [["rm"], ["set", "a=1"], ["restore"], ["unset", "a"], ["mv", "y.md"]])
+def test_a_write_refuses_what_stands_in_another_folder_than_it_says_and_names_it(
+    cli: Cli, tree: Files, command: list[str]
+) -> None:
+    before = tree.everything()
+    verb, *rest = command
+    for typed in ("x.md", "deep/x"):
         refused = cli(verb, typed, *rest)
         assert refused.code == 1
         assert "notes/deep/x.md" in refused.errors

@@ -16,7 +16,7 @@ from pydantic import Field
 from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage, show_name
 from mdmem.facade.kinds import Kinds
-from mdmem.facade.paths import NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY
+from mdmem.facade.paths import GROW, NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY
 from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.memory.verbs import Listed
 from mdmem.serve.mcp import sessions
@@ -471,7 +471,7 @@ def section(
     Its subsections are replaced too, unless keep_subsections. where=append adds at its end. Without heading,
     where=append adds at the end of the memory, and makes it if it is not there.
     """
-    path = call.paths.resolve(path, WRITE if heading else NEW)
+    path = call.paths.resolve(path, WRITE if heading else GROW)
     if heading:
         options: dict[str, Any] = {"where": where, "keep_subsections": keep_subsections, "base": base}
         return _change_memories(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)

@@ -74,7 +74,8 @@ EXACT = {
     *("its path", "as git names it", "absolute", "from the root", "without its suffix"),
     *("a link", "a longer link"),
 }
-FOUND = {*EXACT, "its name", "its name and suffix", "a link to two"}
+NAME = {"its name"}
+FOUND = {*EXACT, *NAME, "its name and suffix", "a link to two"}
 FOLDERS = {"a folder", "a folder with a slash"}
 NEW = {"a new one", "a new folder", "another file of the workspace", "its name and suffix"}
 # The forms that each tool takes; it refuses the others.
@@ -82,9 +83,10 @@ TAKEN = {
     "show": FOUND,
     **dict.fromkeys(("search", "grep", "ls"), FOUND | FOLDERS),
     "backlinks": {*FORMS},
-    **dict.fromkeys(("supersede", "fields", "replace", "section", "rm"), EXACT),
-    **dict.fromkeys(("write", "append"), EXACT | NEW),
-    **dict.fromkeys(("mv", "rm all"), EXACT | FOLDERS),
+    **dict.fromkeys(("supersede", "fields", "replace", "section", "rm"), EXACT | NAME),
+    "write": EXACT | NEW,
+    "append": EXACT | NAME | NEW,
+    **dict.fromkeys(("mv", "rm all"), EXACT | NAME | FOLDERS),
     "mv to": NEW | FOLDERS,
 }
 

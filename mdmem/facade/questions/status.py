@@ -6,6 +6,7 @@ The index and git are asked, and few files are read; `check` and `doctor` look a
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,7 +150,7 @@ def _look_at_setup(memory: ScopedMemory, service: Service, view: View) -> Iterat
             yield f"{refused.message}: {refused.hint}"
     for path, parts in vault.disk.mounts.items():
         if vault.wall.holds(path) and not os.path.exists(os.path.join(vault.workspace, *parts)):
-            yield f"no {os.path.join(*parts)} yet: a first write to it makes it"
+            yield f"no {os.path.join(*parts)} yet: `{shlex.join(('mdmem', 'append', path))} TEXT` makes it"
     for hidden in find_hidden(vault):
         yield f"{hidden.path}: {hidden.message}: {hidden.hint}"
     if vault.wall == Namespace() and (lines := find_unignored(vault)):

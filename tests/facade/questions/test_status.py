@@ -121,8 +121,9 @@ def test_what_is_wrong_with_the_setup_is_told(memory: Memory, tmp_path: Path) ->
     config.write_text('[mounts]\n"AGENTS.md" = "../AGENTS.md"\n[git]\ncommit = "auto"\n')
     (tmp_path / "memories/notes/bad.md").write_bytes(b"\xff\xfe")
     told = "\n".join(mdmem.open(memory.root).status().setup)
-    for part in ("`mdmem git allow commit`", "no AGENTS.md yet", "1 file cannot be read"):
+    for part in ("`mdmem git allow commit`", "1 file cannot be read"):
         assert part in told
+    assert "no AGENTS.md yet: `mdmem append AGENTS.md TEXT` makes it" in told
     (tmp_path / "memories/AGENTS.md").write_text("# Hidden\n")
     assert any("AGENTS.md: a file of the vault is hidden" in each for each in memory.status().setup)
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"mdmem": {}}}')

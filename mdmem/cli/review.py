@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _KEYS = """\
 a, x  accept or reject the row
 A, X  accept or reject the remaining rows of the memory
+p     ask about each fact and field of a new memory
 e     open the memory in your editor
 s, u  skip the row; undo the last decision
 c     commit the memories whose rows are all accepted
@@ -41,9 +42,9 @@ def git_review(target: Target, /, paths: tuple[str, ...]) -> None:
     """Decide row by row, with one key for each, what differs from the last commit.
 
     PATHs are memories and folders. The keys: a accepts the row, x takes it back, A and X do so with the rest
-    of the memory, e opens the memory in your editor, u undoes, s skips the row, c commits the memories in
-    which every row is accepted, q ends. What was accepted and not committed is asked again. Without a
-    terminal the rows are only printed.
+    of the memory, p asks about each fact and field of a new memory, e opens the memory in your editor, u
+    undoes, s skips the row, c commits the memories in which every row is accepted, q ends. What was accepted
+    and not committed is asked again. Without a terminal the rows are only printed.
     """
     asked = _Asked(memory := target.open(), options.resolve_paths(memory, {"paths": paths})["paths"])
     render.print_remarks([f"note: {asked.memories.settings}"] if asked.memories.settings else [])
@@ -59,7 +60,7 @@ class _Asked:
 
     def __init__(self, memory: Memory, paths: Sequence[str]) -> None:
         self._memory, self._paths, self._done = memory, paths, list["Callable[[], object]"]()
-        self._accepted, self._skipped = set[str](), set[str]()
+        self._accepted, self._skipped, self._split = set[str](), set[str](), list[str]()
         self.memories = memory.git.review(paths)
 
     def decide_all(self) -> None:
@@ -80,7 +81,8 @@ class _Asked:
         count = sum(row.row in self._accepted for each in self.memories for row in each.rows)
         if memory:
             print_row(memory, rows[0])
-            print(f"{len(rows)} left here, {count} accepted [a,x,A,X,e,u,s,c,q,?] ", end="", flush=True)
+            keys = "a,x,A,X,p,e,u,s,c,q,?" if _is_whole(memory) else "a,x,A,X,e,u,s,c,q,?"
+            print(f"{len(rows)} left here, {count} accepted [{keys}] ", end="", flush=True)
         elif count or self._done:
             print(f"that was all, {count} accepted [c,u,q,?] ", end="", flush=True)
         return bool(memory or count or self._done)
@@ -97,6 +99,9 @@ class _Asked:
             from mdmem.cli.editor import edit_memory
 
             applied = edit_memory(self._memory, memory.path, rows[0].line or 1)
+        elif key == "p" and memory and _is_whole(memory):
+            self._split.append(memory.path)
+            self._look_again([memory.path])
         elif key == "u" and self._done:
             self._done.pop()()
         elif key == "c":
@@ -104,7 +109,7 @@ class _Asked:
             print_committed(
                 self._memory.git.commit(accepted={m: given for m, given in some.items() if given})
             )
-            self.memories, self._done = self._memory.git.review(self._paths), []
+            self.memories, self._done = self._memory.git.review(self._paths, split=self._split), []
             self._accepted &= {row.row for each in self.memories for row in each.rows}
         else:
             print(_KEYS)
@@ -116,8 +121,13 @@ class _Asked:
         for path in touched:
             self.memories[:] = [m for m in self.memories if path not in {m.path, m.old_path}]
             with contextlib.suppress(MemoryNotFound):
-                self.memories.extend(self._memory.git.review([path]))
+                self.memories.extend(self._memory.git.review([path], split=self._split))
         self.memories.sort(key=lambda each: each.path.split("/"))
+
+
+def _is_whole(memory: Reviewed) -> bool:
+    """Tell whether a new memory is one row, which can be split."""
+    return memory.kind == "new" and len(memory.rows) == 1 and memory.rows[0].change == "memory-added"
 
 
 def _read_keys(ask: Callable[[], bool]) -> Generator[str]:

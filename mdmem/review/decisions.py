@@ -51,7 +51,8 @@ _CONFLICT = "it is amid a merge: resolve that first"
 class ReviewedRow(MemoryChange):
     """A row to be accepted or rejected.
 
-    A new or removed memory is one row, with its text in `after` or `before`.
+    A new or removed memory is one row, with its text in `after` or `before`; a new one can be split into
+    its facts and fields.
 
     Attributes:
         row: names it until its words, its headings or the last commit of its memory change; also rows that
@@ -112,7 +113,7 @@ class Decisions:
     def __init__(self, vault: Vault, tracked: Tracked) -> None:
         self._vault, self._tracked = vault, tracked
 
-    def list_memories(self, paths: Sequence[str] = ()) -> ReviewedMemories:
+    def list_memories(self, paths: Sequence[str] = (), split: Collection[str] = ()) -> ReviewedMemories:
         """List the memories that differ, or those of some paths; see `Git.review`."""
         log, reviewed = read_log(self._vault), ReviewedMemories()
         reviewed.settings = Review(
@@ -121,7 +122,8 @@ class Decisions:
         for memory in self._read_memories(paths):
             pair, before, after = memory.compared[:3]
             steps = Steps(self._vault, log, pair.path, after, before)
-            rows = tuple(_name_maker(name, steps, *found) for name, found in memory.rows.items())
+            named = (pair.path in split and _name_parts(memory.compared)) or memory
+            rows = tuple(_name_maker(name, steps, *found) for name, found in named.rows.items())
             old_path = pair.old if memory.kind == "renamed" else ""
             reviewed.append(Reviewed(path=pair.path, old_path=old_path, kind=memory.kind, rows=rows))
         return reviewed
@@ -137,9 +139,10 @@ class Decisions:
             if pair.path not in accepted:
                 continue
             missing.discard(pair.path)
-            left = memory.rows.keys() - set(accepted[pair.path])
+            rows = _choose_rows(memory, memory.compared, accepted[pair.path])
+            left = rows.keys() - set(accepted[pair.path])
             if left or memory.kind == "conflict":
-                count = f"not accepted: {len(left):,} of {len(memory.rows):,} changes"
+                count = f"not accepted: {len(left):,} of {len(rows):,} changes"
                 left_out.append(f"{pair.path}: {_CONFLICT if memory.kind == 'conflict' else count}")
             else:
                 chosen += filter(None, dict.fromkeys(pair[:2]))
@@ -181,8 +184,12 @@ class _Rejection:
         self._path, self._pair, self._base = pair.path, pair, before
         self._now = vault.find_around(pair.path, unreadable=True)
         self._limits = vault.config.limits
-        memory = _name_rows(_compare_now(pair, before, self._now))
-        found = memory.rows if memory else {}
+        compared = _compare_now(pair, before, self._now)
+        whole = _name_rows(compared)
+        found = _choose_rows(whole, compared, rows)
+        self._is_split = bool(whole and found is not whole.rows)
+        if self._is_split and self._now:
+            self._base = self._parse("{}" if self._now.is_json else "")
         gone = [name for name in dict.fromkeys(rows) if name not in found]
         if gone or not rows:
             reason = f"{len(gone):,} of its changes are gone, or are other ones by now"
@@ -209,6 +216,8 @@ class _Rejection:
         if now and not (base or self._pair.old):
             return Change(path=self._path, before=now, delete=True, merge=False)
         data = self._find_data()
+        if now and base and self._is_split and data == base.data:
+            return Change(path=self._path, before=now, delete=True, merge=False)
         if now and now.data == data:
             raise self._refuse("it would change nothing")
         return Change(path=self._path, before=now, content=data, merge=False, as_it_was=True)
@@ -270,7 +279,8 @@ class _Rejection:
         while left and left != tried:
             left, tried = [], left
             for name in tried:
-                memory = _name_rows(_compare_now(self._pair, base, now))
+                compared = _compare_now(self._pair, None if self._is_split else base, now)
+                memory = _name_parts(compared) if self._is_split else _name_rows(compared)
                 if memory and name in memory.rows:  # else it went with another one
                     done = self._take_back_rows(base, now, memory.rows, [name])
                     if done.refused:
@@ -323,8 +333,24 @@ def _list_above(every: Sequence[Fact], fact: Fact) -> Iterator[Fact]:
         yield fact
 
 
+def _choose_rows(whole: _Memory | None, compared: ComparedMemory, names: Collection[str]) -> _Rows:
+    """Return the rows of a memory, or those of a split one where one of the names is of these."""
+    rows = whole.rows if whole else {}
+    parts = None if rows.keys() & names else _name_parts(compared)
+    return parts.rows if parts and parts.rows.keys() & names else rows
+
+
+def _name_parts(memory: ComparedMemory) -> _Memory | None:
+    """Name the rows of the facts and fields of a new memory; None for another, and for one without any."""
+    is_new = memory.pair.new and not memory.pair.old and not memory.notes
+    return _name_listed(memory, list(list_rows(memory)) if is_new else [])
+
+
 def _name_rows(memory: ComparedMemory) -> _Memory | None:
-    found = list(_list_rows(memory))
+    return _name_listed(memory, list(_list_rows(memory)))
+
+
+def _name_listed(memory: ComparedMemory, found: Sequence[tuple[MemoryChange, _Changed]]) -> _Memory | None:
     changes = [change for _, change in found if isinstance(change, FactChange)]
     was = {each.after.line: each.before for each in changes if each.after and each.before}
     later = facts(memory.after) if memory.after and was else ()

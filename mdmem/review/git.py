@@ -150,18 +150,19 @@ class Git(KindVerbs[R]):
 
         return self._run(Reverts(self._vault).build(what, path_texts(paths), keep))
 
-    def review(self, paths: Sequence[StrPath] = ()) -> ReviewedMemories:
+    def review(self, paths: Sequence[StrPath] = (), *, split: Sequence[StrPath] = ()) -> ReviewedMemories:
         """List what differs from the last commit, by memory and row, with who made it; no proposals.
 
         Settings of the vault that differ, too, are told in `settings`.
 
         Args:
             paths: only these memories and folders.
+            split: new memories of which each fact and field is a row.
         """
         from mdmem.review.decisions import Decisions  # noqa: PLC0415 - start-up
 
         with Tracked(self._vault) as tracked:
-            return Decisions(self._vault, tracked).list_memories(path_texts(paths))
+            return Decisions(self._vault, tracked).list_memories(path_texts(paths), path_texts(split))
 
     def reject(self, path: StrPath, rows: Sequence[str]) -> R:
         """Make rows of a memory what they are in the last commit; what is written beside them stays.

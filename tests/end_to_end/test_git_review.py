@@ -106,7 +106,7 @@ def test_sixty_changes_are_decided_by_keys(tree: VaultTree, is_ahead: bool) -> N
     assert [each.path for each in left] == [oracles[5].path]
 
 
-# README: `mdmem git review` asks about each changed fact, and about a new memory as a whole; …
+# README: `mdmem git review` asks about each changed fact, and about a new memory whole or by facts; …
 def test_an_edit_is_reviewed_and_undone_and_what_is_accepted_is_asked_again(
     tree: VaultTree, tmp_path: Path
 ) -> None:
@@ -126,6 +126,29 @@ def test_an_edit_is_reviewed_and_undone_and_what_is_accepted_is_asked_again(
     text = review(tree, [(ASKED, "X"), (ENDED, "q")])
     assert (tree.root / "memories/notes/a.md").read_text() == "- one is first\n"
     assert "no changes" in review(tree, [])
+
+
+def test_a_new_memory_is_decided_fact_by_fact_once_it_is_split(tree: VaultTree) -> None:
+    tree.note("notes/a.md", "# A\n")
+    tree.commit()
+    tree.open("claude").write("notes/b.md", "- one is right\n- two is wrong\n- three is right\n")
+    tree.open("claude").write("notes/c.md", "- four is right\n- five is wrong\n")
+    new = "[a,x,A,X,p,e,u,s,c,q,?]"
+    text = review(
+        tree,
+        [
+            *((new, "p"), (ASKED, "a"), (ASKED, "x"), (ASKED, "u"), (ASKED, "x"), (ASKED, "a")),
+            *((new, "p"), (ASKED, "a"), (ASKED, "s"), (ENDED, "c"), (ENDED, "q")),
+        ],
+    )
+    assert "  + - one is right" in text
+    assert "3 left here, 0 accepted" in text
+    assert text.count("by claude") > 2
+    assert "notes/c.md: not accepted: 1 of 2 changes" in text
+    assert text.count("that was all, 1 accepted") == 1  # what is split stays so, with what was decided
+    assert tree.git("show", "HEAD:memories/notes/b.md") == "- one is right\n- three is right"
+    assert tree.git("log", "-1", "--format=%(trailers:key=Mdmem-Agent,valueonly)").strip() == "claude"
+    assert [each.path for each in tree.memory.git.review()] == ["notes/c.md"]
 
 
 def test_what_is_accepted_stays_so_when_a_commit_leaves_its_memory_out(tree: VaultTree) -> None:

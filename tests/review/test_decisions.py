@@ -28,7 +28,13 @@ MOVED = {"fact-moved", "fact-reordered"}
 
 
 class Desk(VaultTree):
-    """A vault in a repository, of which somebody reviews what differs from the last commit."""
+    """A vault in a repository, of which somebody reviews what differs from the last commit.
+
+    Attributes:
+        split: the new memories that are split.
+    """
+
+    split: Sequence[str] = ()
 
     def read(self, path: str) -> bytes:
         return (self.root / "memories" / path).read_bytes()
@@ -46,7 +52,7 @@ class Desk(VaultTree):
         self.commit()
 
     def find(self, path: str) -> Reviewed | None:
-        found = [each for each in self.memory.git.review() if each.path == path]
+        found = [each for each in self.memory.git.review(split=self.split) if each.path == path]
         return found[0] if found else None
 
     def rows(self, path: str) -> tuple[ReviewedRow, ...]:
@@ -62,7 +68,8 @@ class Desk(VaultTree):
     def names(self, path: str) -> list[str]:
         """The rows that are left, by a review of the one memory."""
         try:
-            return [row.row for each in self.memory.git.review([path]) for row in each.rows]
+            found = self.memory.git.review([path], split=self.split)
+            return [row.row for each in found for row in each.rows]
         except mdmem.errors.MemoryNotFound:
             return []
 
@@ -115,6 +122,35 @@ def test_any_rows_in_any_order_give_the_same_and_all_give_what_git_has(
     for first in range(0, count, BATCH):
         numbers = range(first, min(first + BATCH, count))
         check_batch(Desk(tmp_path / str(first)), numbers, seen)
+    assert seen.alone <= 1 + seen.rows / 500, vars(seen)
+    assert seen.stuck <= 1 + seen.rows / 1000, vars(seen)
+
+
+@pytest.mark.parametrize(
+    "count", [2, pytest.param(examples(16), marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
+)
+def test_any_parts_of_a_new_memory_in_any_order_give_the_same_and_all_give_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    set_up(monkeypatch)
+    seen = Refusals()
+    for first in range(0, count, BATCH):
+        desk = Desk(tmp_path / str(first))
+        desk.committed("notes/a.md", "# A\n")
+        numbers = range(first, min(first + BATCH, count))
+        drafts = {f"notes/n{number}.md": Draft(random.Random(number)) for number in numbers}
+        for path, draft in drafts.items():
+            desk.put(path, draft.data)
+        desk.split = [*drafts]
+        reviewed = desk.memory.git.review(split=desk.split)
+        assert [each.path for each in reviewed] == sorted(drafts)
+        for each in reviewed:
+            assert len(each.rows) > 1
+            check_memory(desk, each, {}, seen)
+        now = desk.list_files(*drafts)
+        desk.memory.git.commit(accepted={each.path: [row.row for row in each.rows] for each in reviewed})
+        assert desk.list_files(*drafts) == now
+        assert desk.memory.git.review() == []
     assert seen.alone <= 1 + seen.rows / 500, vars(seen)
     assert seen.stuck <= 1 + seen.rows / 1000, vars(seen)
 
@@ -216,6 +252,44 @@ def test_a_memory_that_is_new_or_gone_is_one_row(desk: Desk) -> None:
     desk.note("notes/b.md", "# B\n\n- other words\n")
     with pytest.raises(RevertRefused, match="are other ones by now"):
         desk.reject("notes/b.md", *added)
+
+
+def test_a_new_memory_can_be_split_into_its_facts_and_fields(desk: Desk) -> None:
+    desk.committed("notes/a.md", "# A\n")
+    text = "---\ntitle: B\n---\n# B\n\n- two is here\n- three is wrong\n"
+    desk.open("claude").write("notes/b.md", text)
+    whole = desk.rows("notes/b.md")
+    desk.split = ["notes/b.md"]
+    parts = desk.rows("notes/b.md")
+    assert {row.by for row in parts} == {"claude"}
+    said = [("field-added", "B"), ("fact-added", "# B"), ("fact-added", "two is here")]
+    assert desk.said("notes/b.md") == [*said, ("fact-added", "three is wrong")]
+    desk.reject("notes/b.md", parts[-1])
+    assert desk.read("notes/b.md").decode() == text.replace("- three is wrong\n", "")
+    left = desk.rows("notes/b.md")
+    assert [row.row for row in left] == [row.row for row in parts[:-1]]  # a decision outlives that of another
+    with pytest.raises(RevertRefused, match="are other ones by now"):
+        desk.reject("notes/b.md", *whole)
+    done = desk.memory.git.commit(accepted={"notes/b.md": [row.row for row in left[:-1]]})
+    assert (done.commit, done.left_out) == (None, ("notes/b.md: not accepted: 1 of 3 changes",))
+    gone = desk.reject("notes/b.md", left[1], left[0])  # with its heading goes what stands under it
+    assert desk.list_files("notes/b.md") == {}
+    desk.memory.undo(gone)
+    desk.memory.git.commit(accepted={"notes/b.md": [row.row for row in left]})
+    assert desk.memory.git.review() == []
+
+
+def test_a_new_json_memory_is_split_into_its_keys(desk: Desk) -> None:
+    desk.committed("notes/a.md", "# A\n")
+    desk.note("notes/b.json", '{"one": 1, "two": {"three": 3}, "four": 4}\n')
+    desk.split = ["notes/b.json"]
+    one, two, four = desk.rows("notes/b.json")
+    assert (one.key, two.key, four.key) == ("one", "two", "four")
+    desk.reject("notes/b.json", two)
+    assert desk.read("notes/b.json") == b'{"one": 1, "four": 4}\n'
+    desk.reject("notes/b.json", one)
+    desk.reject("notes/b.json", four)
+    assert desk.list_files("notes/b.json") == {}
 
 
 def test_a_renamed_memory_moves_back_with_its_links(desk: Desk) -> None:

@@ -6,14 +6,14 @@ verb takes out of the history stays in the log until a vacuum, and then in `sess
 
 from __future__ import annotations
 
-import builtins
 import logging
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from copy import copy
+from functools import cached_property, wraps
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from mdmem.conversations.log.conversation import Conversation, find_header
 from mdmem.conversations.log.logs import (
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 _COMPACTING_SECONDS = 600.0  # of waiting; who compacts may ask a model
 _LOG = logging.getLogger("mdmem.conversations")
 _FEW = 3  # hits
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Sessions:
@@ -613,80 +615,35 @@ class Sessions:
         return self.logs.commit(key, build)
 
 
-class _Logged:
-    """Logs an error of mdmem in its block, and ends the block there."""
+def _quiet(
+    verb: Callable[Concatenate[Sessions, P], R], otherwise: R
+) -> Callable[Concatenate[QuietSessions, P], R]:
+    """Make the verb of `QuietSessions` that does what a verb of `Sessions` does, or answers `otherwise`."""
 
-    def __init__(self, verb: str) -> None:
-        self._verb = verb
+    @wraps(verb)
+    def quiet(own: QuietSessions, /, *given: P.args, **named: P.kwargs) -> R:
+        try:
+            return verb(own.sessions, *given, **named)
+        except MdmemError as error:
+            _LOG.error("%s: %s", verb.__name__, error)
+            return copy(otherwise)
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: object, _trace: object) -> bool:
-        if isinstance(error, MdmemError):
-            _LOG.error("%s: %s", self._verb, error)
-            return True
-        return False
+    return quiet
 
 
 class QuietSessions:
     """Ten verbs of `Sessions` for a host that handles no errors: they are logged, and the answer is empty."""
 
     def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+        self.sessions = sessions
 
-    def add(self, key: str, role: str, content: Any) -> int | None:
-        """Add a message with a role and a content."""
-        with _Logged("add"):
-            return self._sessions.add(key, role, content)
-        return None
-
-    def add_message(self, key: str, message: Mapping[str, Any]) -> int | None:
-        """Add a message with all of its fields."""
-        with _Logged("add_message"):
-            return self._sessions.add_message(key, message)
-        return None
-
-    def history(self, key: str, limit: int | None = None, after: int | str = 0) -> list[Message]:
-        """Return the messages in the history, in order."""
-        with _Logged("history"):
-            return self._sessions.history(key, limit, after)
-        return []
-
-    def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
-        """Replace the whole history."""
-        with _Logged("set_history"):
-            return self._sessions.set_history(key, messages)
-        return []
-
-    def summary(self, key: str) -> str:
-        """Return the text that `set_summary` set."""
-        with _Logged("summary"):
-            return self._sessions.summary(key)
-        return ""
-
-    def set_summary(self, key: str, text: str) -> None:
-        """Set the text that `summary` gives back."""
-        with _Logged("set_summary"):
-            self._sessions.set_summary(key, text)
-
-    def truncate(self, key: str, keep_last: int) -> None:
-        """Keep the last messages of the history."""
-        with _Logged("truncate"):
-            self._sessions.truncate(key, keep_last)
-
-    def list(self) -> builtins.list[SessionInfo]:
-        """List the sessions of the namespace, by key."""
-        with _Logged("list"):
-            return self._sessions.list()
-        return []
-
-    def save(self, key: str) -> None:
-        """Check the key."""
-        with _Logged("save"):
-            self._sessions.save(key)
-
-    def close(self) -> None:
-        """Forget what was read."""
-        with _Logged("close"):
-            self._sessions.close()
+    add = _quiet(Sessions.add, None)
+    add_message = _quiet(Sessions.add_message, None)
+    history = _quiet(Sessions.history, [])
+    set_history = _quiet(Sessions.set_history, [])
+    summary = _quiet(Sessions.summary, "")
+    set_summary = _quiet(Sessions.set_summary, None)
+    truncate = _quiet(Sessions.truncate, None)
+    list = _quiet(Sessions.list, [])
+    save = _quiet(Sessions.save, None)
+    close = _quiet(Sessions.close, None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mdmem.errors import MdmemError, NotAllowed, NotReady
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import PROPOSAL, kind_at
+from mdmem.vault.files import status_of
 from mdmem.vault.vault import acting_for
 
 if TYPE_CHECKING:
@@ -216,10 +217,8 @@ def _look_at_files(memory: ScopedMemory, before: Seen) -> Seen:
 
 
 def _stamp_file(file: str) -> list[int]:
-    with suppress(OSError, ValueError):
-        found = os.stat(file)
-        return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
-    return []
+    found = status_of(file, follows=True)
+    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino] if found else []
 
 
 def _load_seen(place: str) -> Seen:

@@ -237,12 +237,8 @@ class Index:
             return self.sync(progress=progress)
 
     def _stamp_stores(self) -> _Stamp:
-        try:
-            status = os.stat(self._database_path)
-        except OSError:
-            database = 0, 0
-        else:
-            database = status.st_dev, status.st_ino
+        status = files.status_of(self._database_path, follows=True)
+        database = (status.st_dev, status.st_ino) if status else (0, 0)
         return _Stamp(database, _stamp_file(os.path.join(self._text_path, VERSION_FILE)))
 
     def _close_replaced(self, stamp: _Stamp) -> None:
@@ -521,11 +517,8 @@ def _list_racy_paths(database: Database) -> list[str]:
 
 
 def _stamp_file(path: str) -> tuple[int, int]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return 0, 0
-    return status.st_ino, status.st_mtime_ns
+    status = files.status_of(path, follows=True)
+    return (status.st_ino, status.st_mtime_ns) if status else (0, 0)
 
 
 def _cache_folder(root: str) -> str:

@@ -353,6 +353,14 @@ def is_folder(path: str) -> bool:
         return False
 
 
+def status_of(path: str, *, follows: bool = False) -> os.stat_result | None:
+    """Return what the system says of a file, with `follows` of what a link leads to; None without a file."""
+    try:
+        return os.stat(path, follow_symlinks=follows)
+    except (OSError, ValueError):
+        return None
+
+
 def size(folder: int, name: str) -> int:
     """Return the bytes of a regular file; 0 of anything else."""
     status = _stat_place((folder, name))

@@ -177,10 +177,8 @@ def find_missing_ignores(root: str) -> tuple[str, ...]:
 
 def takes_ignores(root: str) -> bool:
     """Return whether lines can be added to the `.gitignore` of a vault; git follows no link there."""
-    try:
-        return S_ISREG(os.lstat(os.path.join(root, IGNORE_FILE)).st_mode)
-    except OSError:
-        return True
+    status = files.status_of(os.path.join(root, IGNORE_FILE))
+    return status is None or S_ISREG(status.st_mode)
 
 
 def add_ignores(root: str, lines: Iterable[str]) -> None:

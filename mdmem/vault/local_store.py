@@ -98,11 +98,8 @@ class LocalStore:
 
     def _stamp_config(self) -> tuple[int, ...]:
         """Return what changes with the file of the config; empty if there is none."""
-        try:
-            status = os.lstat(self._config_file)
-        except OSError:
-            return ()
-        return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
+        status = files.status_of(self._config_file)
+        return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino) if status else ()
 
     def _read_config(self) -> Config:
         place = Place(self.root, tuple(config.CONFIG_PATH.split("/")))

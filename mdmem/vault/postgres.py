@@ -470,11 +470,8 @@ class PostgresStore(LocalStore):
         notes.execute("INSERT OR REPLACE INTO log VALUES (?, ?)", [path, identifier])
 
     def _measure_log(self, path: str) -> int:
-        try:
-            status = os.lstat(os.path.join(self.root, path))
-        except OSError:
-            return -1
-        return status.st_size if stat.S_ISREG(status.st_mode) else -1
+        status = files.status_of(os.path.join(self.root, path))
+        return status.st_size if status and stat.S_ISREG(status.st_mode) else -1
 
     def _may_stand(self, path: str, spelled: str = "", *, is_log: bool = False) -> bool:
         """Return whether a file may stand at a path of the copy; note where it may not."""

@@ -94,11 +94,8 @@ def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter,
 
 def _identify(folder: str) -> tuple[int, int] | None:
     """Return what tells a folder from another one of its name; None where there is none."""
-    try:
-        found = os.stat(folder)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    found = files.status_of(folder, follows=True)
+    return (found.st_dev, found.st_ino) if found else None
 
 
 def _search_index(
@@ -255,8 +252,5 @@ class _Update:
 
 def _identify_file(path: str) -> str:
     """Write what tells a file from others, and from itself once it changed; empty without a file."""
-    try:
-        status = os.stat(path, follow_symlinks=False)
-    except OSError:
-        return ""
-    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_ctime_ns}"
+    status = files.status_of(path)
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_ctime_ns}" if status else ""

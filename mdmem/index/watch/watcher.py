@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 from mdmem.errors import MdmemError, Usage
 from mdmem.index.mounts import TABLE, mounted_in, remote_kind
 from mdmem.index.watch.hints import GatheredHints, Hints, Notice
+from mdmem.vault.files import status_of
 
 if TYPE_CHECKING:  # each exists on its own systems only
     from mdmem.index.index import Index
@@ -384,11 +385,8 @@ class Watcher:
 
 
 def _file_state(path: str) -> tuple[int, ...]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ()
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+    status = status_of(path, follows=True)
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino) if status else ()
 
 
 class Keeper:

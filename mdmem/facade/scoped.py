@@ -498,7 +498,7 @@ class ScopedMemory(Kinds["Applied"]):
         paths, within = path_texts(paths), place_text(within)
         if self.names_shared([within, *paths]):
             return self._ask_shared(ScopedMemory.grep, locals())
-        from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
+        from mdmem.index.grep import GrepRun, Hits  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         if paths and within:
@@ -514,8 +514,8 @@ class ScopedMemory(Kinds["Applied"]):
             roots = targets or [folder]
             targets = [kept for kept in wall.keeps if any(is_under(kept, each) for each in roots)]
         only, unknown = self._select_memories(types, where)
-        hits = grep(
-            pattern,
+        search = GrepRun(
+            pattern=pattern,
             root=self.vault.root,
             mounts=self.vault.mounted(folder),
             read=lambda path: self.vault.read(relative(path, base), recovered=True),
@@ -534,6 +534,7 @@ class ScopedMemory(Kinds["Applied"]):
             after=context if after is None else after,
             limit=limit,
         )
+        hits = Hits(search)
         hits.notes = unknown
         return hits
 

@@ -6,7 +6,7 @@ import importlib
 import os
 import stat
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -35,8 +35,6 @@ COUNTED = 10_000  # the most further lines that a limited search counts
 GATHERED = 2_000
 _GATHERED_BYTES = 8 * 1024 * 1024
 
-_CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
-
 
 class Hits(Iterator["Hit"]):
     """The hits of one search, by path (part by part) and line; they can be iterated once.
@@ -50,7 +48,7 @@ class Hits(Iterator["Hit"]):
     """Remarks on the question, such as a field that no memory has."""
     prefix = ""  # of all paths: the name of a layer, and a colon
 
-    def __init__(self, search: _GrepRun) -> None:
+    def __init__(self, search: GrepRun) -> None:
         self._search = search
         self._hits = search.hits()
 
@@ -76,95 +74,6 @@ class Hits(Iterator["Hit"]):
         A search that ended at its limit, or was closed, may lack some.
         """
         return tuple(replace(each, path=f"{self.prefix}{each.path}") for each in self._search.findings)
-
-
-def grep(
-    pattern: str,
-    *,
-    root: str,
-    mounts: Mapping[str, str],
-    read: Callable[[str], Document],
-    namespace: str = "",
-    base: str = "",
-    wall: Namespace = paths.EVERYTHING,
-    suffixes: tuple[str, ...] = SUFFIXES,
-    targets: Sequence[str] | None = None,
-    only: Collection[str] | None = None,
-    regex: bool = False,
-    case: Case = "ignore",
-    word: bool = False,
-    globs: Sequence[str] = (),
-    before: int = 0,
-    after: int = 0,
-    limit: int | None = None,
-) -> Hits:
-    """Find the lines that match `pattern`: one hit for a line, however often it matches.
-
-    What git ignores is searched too; hidden files and folders never are, and links are not followed. Where
-    a memory cannot be read, or has changed since, its hits have neither heading nor context.
-
-    Args:
-        pattern: what to look for within a line.
-        root: the absolute path of the vault's folder.
-        mounts: vault path → absolute path of the mounted file.
-        read: returns the memory at a vault path.
-        namespace: the folder of the vault to search.
-        base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
-        wall: what may be searched of it.
-        suffixes: how the name of a memory ends.
-        targets: the memories and folders below the namespace to search; all of it without.
-        only: the vault paths of the memories that count; all without.
-        regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text itself.
-        case: how letter case counts; `smart` ignores it unless the pattern has a capital letter.
-        word: whether a match must not be part of a longer word.
-        globs: which memories to search, relative to the namespace, with ripgrep's meaning: the last one that
-            matches decides, `!` excludes, without a slash it is the name that is compared.
-        before, after: how many lines to give before and after each hit.
-        limit: the most hits to give. The last one then says how many lines were left out; 10,000 means at
-            least as many.
-
-    Raises:
-        Usage: an argument is invalid.
-        PatternInvalid: a glob is invalid.
-        PathRefused: the namespace is not a path of a vault.
-        ProgramFailed: there is no ripgrep.
-
-    The first hit may also raise PatternInvalid (the pattern) or ProgramFailed.
-    """
-    _check_arguments(pattern, globs, min(before, after), limit)
-    if case not in _CASES:
-        raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
-    if regex and len(pattern) > MOST_CHARACTERS:
-        reason = f"it has {len(pattern):,} characters; the most is {MOST_CHARACTERS:,}"
-        raise PatternInvalid(pattern=shortened(pattern), reason=reason)
-    namespace, base = paths.check_folder(namespace), paths.check_folder(base)
-    if not paths.is_under(namespace, base):
-        raise Usage(
-            problem=f"{namespace!r} is not below {base!r}", remedy="give a base that contains the namespace"
-        )
-    search = _GrepRun(
-        pattern=pattern,
-        root=root,
-        mounts=mounts,
-        read=read,
-        namespace=namespace,
-        base=base,
-        wall=wall,
-        suffixes=suffixes,
-        targets=[namespace] if targets is None else targets,
-        only=only,
-        regex=regex,
-        case=case,
-        word=word,
-        globs=globs,
-        fits_globs=matcher(globs),
-        before=before,
-        after=after,
-        limit=limit,
-        program=ripgrep.program(),
-        findings=[],
-    )
-    return Hits(search)
 
 
 def _check_arguments(pattern: str, globs: Sequence[str], context: int, limit: int | None) -> None:
@@ -196,29 +105,78 @@ class _Match(NamedTuple):
 _BY_PATH = itemgetter(0)
 
 
-class _GrepRun(NamedTuple):
-    """One search: its arguments as `grep` takes them, and its findings."""
+@dataclass(slots=True, kw_only=True)
+class GrepRun:
+    """One search for the lines that match `pattern`: one hit for a line, however often it matches.
+
+    What git ignores is searched too; hidden files and folders never are, and links are not followed. Where
+    a memory cannot be read, or has changed since, its hits have neither heading nor context.
+
+    Attributes:
+        pattern: what to look for within a line.
+        root: the absolute path of the vault's folder.
+        mounts: vault path → absolute path of the mounted file.
+        read: returns the memory at a vault path.
+        namespace: the folder of the vault to search.
+        base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
+        wall: what may be searched of it.
+        suffixes: how the name of a memory ends.
+        targets: the memories and folders below the namespace to search; all of it without.
+        only: the vault paths of the memories that count; all without.
+        regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text itself.
+        case: how letter case counts; `smart` ignores it unless the pattern has a capital letter.
+        word: whether a match must not be part of a longer word.
+        globs: which memories to search, relative to the namespace, with ripgrep's meaning: the last one that
+            matches decides, `!` excludes, without a slash it is the name that is compared.
+        before, after: how many lines to give before and after each hit.
+        limit: the most hits to give. The last one then says how many lines were left out; 10,000 means at
+            least as many.
+        findings: what could not be read.
+
+    Raises:
+        Usage: an argument is invalid.
+        PatternInvalid: a glob is invalid.
+        PathRefused: the namespace is not a path of a vault.
+        ProgramFailed: there is no ripgrep.
+
+    The first hit may also raise PatternInvalid (the pattern) or ProgramFailed.
+    """
 
     pattern: str
     root: str
     mounts: Mapping[str, str]
     read: Callable[[str], Document]
-    namespace: str
-    base: str
-    wall: Namespace
-    suffixes: tuple[str, ...]
-    targets: Sequence[str]
-    only: Collection[str] | None
-    regex: bool
-    case: Case
-    word: bool
-    globs: Sequence[str]
-    fits_globs: Callable[[str], bool]
-    before: int
-    after: int
-    limit: int | None
-    program: str
-    findings: list[Diagnostic]
+    namespace: str = ""
+    base: str = ""
+    wall: Namespace = paths.EVERYTHING
+    suffixes: tuple[str, ...] = SUFFIXES
+    targets: Sequence[str] | None = None
+    only: Collection[str] | None = None
+    regex: bool = False
+    case: Case = "ignore"
+    word: bool = False
+    globs: Sequence[str] = ()
+    before: int = 0
+    after: int = 0
+    limit: int | None = None
+    findings: list[Diagnostic] = field(init=False, default_factory=list)
+    _searched: Sequence[str] = field(init=False)
+    _matches_globs: Callable[[str], bool] = field(init=False)
+    _case_option: str = field(init=False)
+    _program: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        _check_arguments(self.pattern, self.globs, min(self.before, self.after), self.limit)
+        self._case_option = ripgrep.case_option(self.case)
+        if self.regex and len(self.pattern) > MOST_CHARACTERS:
+            reason = f"it has {len(self.pattern):,} characters; the most is {MOST_CHARACTERS:,}"
+            raise PatternInvalid(pattern=shortened(self.pattern), reason=reason)
+        self.namespace, self.base = paths.check_folder(self.namespace), paths.check_folder(self.base)
+        if not paths.is_under(self.namespace, self.base):
+            problem = f"{self.namespace!r} is not below {self.base!r}"
+            raise Usage(problem=problem, remedy="give a base that contains the namespace")
+        self._searched = [self.namespace] if self.targets is None else self.targets
+        self._matches_globs, self._program = matcher(self.globs), ripgrep.program()
 
     def hits(self) -> Generator[Hit]:
         """Find the hits, in order."""
@@ -283,14 +241,14 @@ class _GrepRun(NamedTuple):
         return {
             file: path
             for path, file in sorted(self.mounts.items())
-            if any(paths.is_under(path, searched) for searched in self.targets)
+            if any(paths.is_under(path, searched) for searched in self._searched)
             and path.endswith(self.suffixes)
             and self._fits_globs(path)
             and os.path.isfile(file)
         }
 
     def _list_targets(self) -> list[str]:
-        named = set(self.targets)
+        named = set(self._searched)
         wanted = sorted((path for path in named if not _is_below(path, named)), key=lambda p: p.split("/"))
         targets = [
             path
@@ -305,14 +263,14 @@ class _GrepRun(NamedTuple):
 
     def _fits_globs(self, path: str) -> bool:
         """Return whether globs choose a file; ripgrep searches one that is named whatever they say."""
-        return self.fits_globs(paths.relative(path, self.namespace))
+        return self._matches_globs(paths.relative(path, self.namespace))
 
     def _start_ripgrep(self, mounted: Mapping[str, str], sort: str = "none") -> ripgrep.Process:
         folder = os.path.join(self.root, self.namespace)
         there = _is_folder(self.root, self.namespace)
         literal = () if self.regex else ("--fixed-strings",)
         words = ("--word-regexp",) if self.word else ()
-        options = self._build_options("--json", "--text", "--crlf", _CASES[self.case], *literal, *words)
+        options = self._build_options("--json", "--text", "--crlf", self._case_option, *literal, *words)
         # Mounted files come first, in order; with nothing to search, ripgrep still checks the pattern.
         targets = [*mounted, *(self._list_targets() if there else [])] or [os.devnull]
         # Further lines of one file change neither hits nor counts.
@@ -337,7 +295,7 @@ class _GrepRun(NamedTuple):
         # ripgrep takes a glob that begins with # for a comment, and would search everything.
         written = (f"--glob=\\{glob}" if glob.startswith("#") else f"--glob={glob}" for glob in globs)
         limit = f"--max-filesize={MOST_BYTES}"
-        return [self.program, "--no-config", "--no-ignore", limit, *switches, *written]
+        return [self._program, "--no-config", "--no-ignore", limit, *switches, *written]
 
     def _parse_output(self, process: ripgrep.Process, mounted: Mapping[str, str]) -> Iterator[_Match]:
         parts: tuple[str, ...] = ()
@@ -359,7 +317,7 @@ class _GrepRun(NamedTuple):
             elif kind == "summary":
                 self._report_unread(process.errors(), mounted)
                 return
-        raise ripgrep.failure(self.program, process.errors(), self.pattern)
+        raise ripgrep.failure(self._program, process.errors(), self.pattern)
 
     def _to_vault_path(self, named: str, mounted: Mapping[str, str]) -> str:
         """Return the vault path of a file as ripgrep names it; empty when a mounted file replaces it."""

@@ -34,6 +34,14 @@ _SHOWN = 1 << 14
 _INSIDE = frozenset(bytes([byte]) for byte in range(0x80, 0xC0))  # the later bytes of a character
 _INSTALL = "pip install 'ripgrep>=14.1,<15'"
 _GONE = frozenset((errno.ENOENT, errno.ENOTDIR))
+_CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
+
+
+def case_option(case: str) -> str:
+    """Return the option that says how letter case counts; raises Usage where it is none of three words."""
+    if case not in _CASES:
+        raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
+    return _CASES[case]
 
 
 def program() -> str:

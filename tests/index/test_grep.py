@@ -25,7 +25,7 @@ from mdmem.errors import (
     StorageFailed,
     Usage,
 )
-from mdmem.index.grep import COUNTED, GATHERED, Hits, grep
+from mdmem.index.grep import COUNTED, GATHERED, GrepRun, Hits
 from mdmem.index.hit import Hit, day_of
 from tests import speed
 from tests.programs import needs_readers
@@ -59,7 +59,8 @@ class Folder(NamedTuple):
 
     def grep(self, pattern: str, context: int = 0, **options: Any) -> Hits:
         options = {"before": context, "after": context, **options}
-        return grep(pattern, root=str(self.root), mounts=self.mounts, **{"read": self.read, **options})
+        given = {"read": self.read, **options}
+        return Hits(GrepRun(pattern=pattern, root=str(self.root), mounts=self.mounts, **given))
 
     def found(self, pattern: str, **options: Any) -> list[tuple[str, int]]:
         return [(hit.path, hit.line) for hit in self.grep(pattern, **options)]

@@ -38,7 +38,6 @@ MOST_NAMED = 10
 
 _SNIPPET, _BEFORE = 240, 80  # characters of a snippet; before the match
 _BLOCK = 1 << 16  # bytes that are written to ripgrep at once
-_CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
 _SPAN = regex(r"([0-9]{1,6})([hdwm])")
 _PLACE = regex(rb"([0-9]+):([0-9]+):")  # of a match: the column, and where its line begins
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -241,8 +240,7 @@ def grep(
 
 
 def _write_command(pattern: str, case: Case, *, regex: bool) -> list[str]:
-    if case not in _CASES:
-        raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
+    how = ripgrep.case_option(case)
     if not pattern:
         raise Usage(problem="the pattern is empty", remedy="say what to look for")
     if len(pattern) > MOST_CHARACTERS:
@@ -251,7 +249,7 @@ def _write_command(pattern: str, case: Case, *, regex: bool) -> list[str]:
         raise Usage(problem=f"{pattern!r} is not text")
     if not regex:  # a literal may reach over several lines, so a text becomes one
         pattern = r"(?-u:\xff)".join(map(re.escape, pattern.split("\n")))
-    return [ripgrep.program(), *_OPTIONS, _CASES[case], f"--regexp={pattern}", "-"]
+    return [ripgrep.program(), *_OPTIONS, how, f"--regexp={pattern}", "-"]
 
 
 def _open_logs(

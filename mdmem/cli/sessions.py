@@ -428,12 +428,7 @@ def sessions_observations(memory: Memory, session: str, limit: int | None) -> in
 @options.read_command
 def sessions_observed(memory: Memory, id_: str, budget: int) -> None:
     """Print the messages that an observation is about, also those that left the history."""
-    render.print_found(memory.observations.expand(id_, budget), _print_observed_messages)
-
-
-def _print_observed_messages(found: Any) -> None:
-    render.print_messages(found.messages)
-    render.print_left_out(found.left_out)
+    render.print_found(memory.observations.expand(id_, budget), _print_expanded)
 
 
 @sessions_command.command(

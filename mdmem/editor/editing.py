@@ -431,13 +431,10 @@ class Editing:
             EditRefused: a memory would leave the namespace, or is one that is mounted from elsewhere.
         """
         for file in moves:
-            if (path := self.path(file)) and self.file(path) == file and not self._is_inside(file):
+            if (path := self.path(file)) and self.file(path) == file and not is_under(file, self._vault.root):
                 reason = "it is mounted, and nothing would be there any more"
                 raise EditRefused(path=path, reason=reason, remedy="change [mounts] in .mdmem/config.toml")
         return places.plan_moves(self.around(), moves)
-
-    def _is_inside(self, file: str) -> bool:
-        return is_under(file, self._vault.root)
 
 
 def _as_edited(disk: str, edited: str) -> str:

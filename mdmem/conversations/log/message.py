@@ -219,11 +219,6 @@ def spoken_lines(messages: Sequence[Message]) -> list[SpokenLine]:
     ]
 
 
-def read_messages(rows: Iterable[tuple[int, Mapping[str, Any], str]]) -> list[Message]:
-    """Read messages as `Message.of` does, from their numbers, their fields and when they were stored."""
-    return [Message.of(*row) for row in rows]
-
-
 def count_tokens(messages: Iterable[Message]) -> list[int]:
     """Estimate how many tokens each message takes in a prompt."""
     return tokens_of([message.data for message in messages])

@@ -18,7 +18,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from mdmem.conversations.log.message import MOST_DEEP, Message, read_messages
+from mdmem.conversations.log.message import MOST_DEEP, Message
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import encoded
 
@@ -241,9 +241,11 @@ def write_record(record: LogRecord) -> bytes:
 
 def messages_in(records: Iterable[LogRecord]) -> list[Message]:
     """Return the messages of records, each with its number."""
-    return read_messages(
-        [(number, data, each.at) for each in records for number, data in enumerate(each.messages, each.seq)]
-    )
+    return [
+        Message.of(number, data, each.at)
+        for each in records
+        for number, data in enumerate(each.messages, each.seq)
+    ]
 
 
 def read_records(lines: Iterable[bytes | None]) -> list[tuple[LogRecord, int] | None]:

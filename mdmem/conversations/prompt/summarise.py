@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from mdmem.conversations.log.message import Message, SpokenLine, spoken_lines
 from mdmem.conversations.models.generator import Generator, Reply, prompt as builtin, reply
-from mdmem.document.markdown.sentences import cut_at_sentence, sentences_of
+from mdmem.document.markdown.sentences import cut_at_sentence, sentences
 from mdmem.document.text.regex import regex
-from mdmem.document.text.tokens import abridged, estimate, estimates, fenced, in_line, in_lines
+from mdmem.document.text.tokens import abridged, estimate, estimates, fenced, in_line
 from mdmem.index.query import stop_words
 
 EXTRACT = "extract"
@@ -189,11 +189,10 @@ def _find_sentences(lines: Sequence[SpokenLine]) -> list[Sentence]:
     # No character costs as much as four tokens: what is shorter needs no look.
     long = _MOST_READ // 4
     texts = [line.text if len(line.text) <= long else abridged(line.text, _MOST_READ) for line in lines]
-    pieces = sentences_of(texts, longest=_LONGEST)
-    written = in_lines(list(chain.from_iterable(pieces)))
-    places = [place for place, found in enumerate(pieces) for _ in found]
+    found = ((place, text, span) for place, text in enumerate(texts) for span in sentences(text, _LONGEST))
     unique: dict[str, tuple[int, str, dict[str, float]]] = {}
-    for place, text in zip(places, written, strict=True):
+    for place, said, span in found:
+        text = in_line(said[slice(*span)])
         folded = text.casefold()
         words = {} if folded in unique else _weigh_words(text)
         if words:

@@ -7,7 +7,7 @@ small letter: whoever writes messages rarely ends a line with a full stop, and f
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import takewhile
 
 from mdmem.diagnostic import Span
@@ -55,11 +55,6 @@ def sentences(text: str, longest: int = 1_000) -> Iterator[Span]:
             begin = behind
     if begin < stop:
         yield from _split_sentence(text, begin, stop, longest)
-
-
-def sentences_of(texts: Iterable[str], longest: int = 1_000) -> list[list[str]]:
-    """Return the sentences of each of some texts; `longest` as in `sentences`."""
-    return [[text[start:end] for start, end in sentences(text, longest=longest)] for text in texts]
 
 
 def cut_at_sentence(text: str, most: int) -> str:

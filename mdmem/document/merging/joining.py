@@ -445,7 +445,10 @@ class _Joining:
 
     def _sort_children(self, parent: Trio, children: Sequence[Trio]) -> list[Trio]:
         among = set(children)
-        base, *sides = (self._select_among(node.children, among) if node else [] for node in parent.nodes)
+        base, *sides = (
+            [trio for trio in map(self._trio_of, node.children) if trio in among] if node else []
+            for node in parent.nodes
+        )
         if base == sides[0] == sides[1] and len(base) == len(children):
             return base
         common = set(base).intersection(*sides)
@@ -595,9 +598,6 @@ class _Joining:
             below = [each for each in trio.sides if self._parent_of(trio.on(each)) is parent]
             if side in (below or trio.sides):
                 yield trio
-
-    def _select_among(self, nodes: Iterable[TreeNode], among: set[Trio]) -> list[Trio]:
-        return [trio for trio in map(self._trio_of, nodes) if trio in among]
 
 
 def _is_addition(trio: Trio) -> bool:

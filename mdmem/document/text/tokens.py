@@ -150,11 +150,6 @@ _MARKUP = regex(r"[\[<\\]|#(?![0-9]++(?![\w/-]))|\A[-+*>=|~]|\A`(?=``)|\A[0-9]+(
 _ESCAPE = regex(r"\\([!-/:-@\[-`{-~])")  # CommonMark 0.31.2, section 2.4
 
 
-def in_lines(texts: Iterable[str]) -> list[str]:
-    """Return each of some texts as `in_line` does."""
-    return [in_line(text) for text in texts]
-
-
 def plain(text: str) -> str:
     """Return a sentence of others as Markdown that says just that."""
     return _MARKUP.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", text)

@@ -268,7 +268,7 @@ class Workspace:
         self._sources: WeakValueDictionary[tuple[str, bytes], Source] = WeakValueDictionary()
         self.current = lru_cache(maxsize=_KEPT)(self._read_current)
         self.then = lru_cache(maxsize=_KEPT)(self._read_version)
-        self.line_map = lru_cache(maxsize=_KEPT)(_line_map)
+        self.line_map = lru_cache(maxsize=_KEPT)(lambda old, new: LineMap(old.lines, new.lines))
         self.follow = lru_cache(maxsize=None)(self._follow_renames)
         self._commits = lru_cache(maxsize=_KEPT)(self._blame_lines)
         self._sole_commits = lru_cache(maxsize=None)(self._sole_commits_in)
@@ -388,15 +388,12 @@ class Workspace:
         if sole is not None:
             return sole or None
         commits = self._commits(path)
-        now, then = self.current(path), self._read_committed(path) if commits else None
+        now, then = self.current(path), self.then(self.head, path) if commits and self.head else None
         if then is None or not isinstance(now, Source):
             return None
         number = line if now is then else self.line_map(then, now).old_line(line)
         # Where a lone carriage return ends a line of a memory, git counts other lines.
         return commits[number - 1] if number and number <= len(commits) == len(then.lines) else None
-
-    def _read_committed(self, path: str) -> Source | None:
-        return self.then(self.head, path) if self.head else None
 
     def _sole_commit(self, path: str) -> str | None:
         """Return the one commit that made a file as it is.
@@ -528,7 +525,3 @@ def _read_regular_file(file: str) -> bytes | Unread:
 def is_versioned(folder: str) -> bool:
     """Return whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
     return any(os.path.lexists(os.path.join(place, ".git")) for place in (folder, *above(folder)))
-
-
-def _line_map(old: Source, new: Source) -> LineMap:
-    return LineMap(old.lines, new.lines)

@@ -269,7 +269,8 @@ class Watch:
         found: dict[str, dict[tuple[str, str], Occurrence]] = {}
         for occurrence in occurrences(self._view, types=_CAN_BREAK, paths=sources):
             if occurrence.place.state in BROKEN:
-                found.setdefault(occurrence.place.path, {})[_occurrence_name(occurrence)] = occurrence
+                name = occurrence.type, occurrence.written  # which does not depend on its line
+                found.setdefault(occurrence.place.path, {})[name] = occurrence
         return found
 
     def _reference_events(self, sources: Collection[str]) -> Iterator[Event]:
@@ -322,11 +323,6 @@ class Watch:
                 for name, finding in before.items():
                     if name not in now:
                         yield _finding_event(CLEARED, finding)
-
-
-def _occurrence_name(occurrence: Occurrence) -> tuple[str, str]:
-    """Return a key for a reference within its memory that does not depend on its line."""
-    return occurrence.type, occurrence.written
 
 
 def _broken_event(occurrence: Occurrence) -> Event:

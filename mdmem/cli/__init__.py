@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -14,6 +15,8 @@ _INTERRUPTED = 130
 
 def program() -> NoReturn:
     """Be the program, and end this process; an interrupt while it is loaded is no error either."""
+    # It is over before collecting garbage would pay, and importing sets collections off.
+    gc.disable()
     sys.unraisablehook = _end_process
     try:
         from mdmem.cli.main import program as run

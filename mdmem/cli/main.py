@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import importlib
 import io
 import os
@@ -303,8 +302,6 @@ def completion_command(ctx: click.Context, shell: str) -> None:
 
 def program() -> NoReturn:
     """Run the program, and end this process with its exit code."""
-    # It is over before collecting garbage would pay, and importing sets collections off.
-    gc.disable()
     _prepare_streams()
     code = main(sys.argv[1:])
     # Taking the interpreter down, object by object, takes a tenth of the time of a search, and closing a

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 INSTALLED = {name for name in packages_distributions() if not name.startswith("_")}
 PROGRAM = "import sys; from mdmem.cli.main import main; sys.exit(main(sys.argv[1:]))"
+# Tells of each collection of garbage.
+HEARD = """
+import gc, sys
+from mdmem.cli import program
+gc.collect()
+gc.callbacks.append(lambda phase, _: print(phase, file=sys.__stderr__, flush=True))
+program()
+"""
 TOLD = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
 
 TEMPLATE = {"jinja2", "markupsafe"}
@@ -139,6 +147,13 @@ def test_the_version_needs_nothing(tmp_path: Path) -> None:
     modules = loaded(PROGRAM, "--version", cwd=tmp_path)
     assert ours(modules) == {"mdmem", "mdmem.cli", "mdmem.cli.main"}
     assert of_others(modules) == {"click"}
+
+
+def test_no_garbage_is_collected_while_the_program_is_loaded(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HEARD, "--help"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("Usage: mdmem")
+    assert ended.stderr == ""
 
 
 @pytest.mark.parametrize("asked", speed.soak_most(["--help", "help json", "search --help", "serch"]))

@@ -135,7 +135,7 @@ def visible(text: str) -> str:
 
     Joiners and selectors stay where writing needs them: in emoji, and between letters that join.
     """
-    if text.isascii() and text.isprintable():  # as most is
+    if text.isascii() and text.replace("\n", "").isprintable():  # as most is
         return text
     return _SHOWN.sub(lambda found: found[1] or f"<U+{ord(found[0]):04X}>", with_newline(text, "\n"))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 import sys
 import unicodedata
 
@@ -162,6 +163,16 @@ TRICKY = st.text(st.one_of(st.sampled_from("`~ \n\r\t>-#<!\u202e\u200b\ufeff\U00
 )
 def test_what_cannot_be_seen_is_named_by_its_code_point(hidden: str, shown: str) -> None:
     assert visible(hidden) == shown
+
+
+def test_lines_of_ascii_are_seen_to_be_plain_without_the_pattern() -> None:
+    """To compile it takes longer than the rest of a fence."""
+    code = (
+        "from mdmem.document.text import tokens; print(tokens.fenced('one\\ntwo\\n', 'a.md'));"
+        " assert not hasattr(type(tokens._SHOWN), 'sub') and 'sub' not in vars(tokens._SHOWN)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed == "```a.md\none\ntwo\n```\n"
 
 
 @cases(

@@ -45,11 +45,12 @@ class FileIndex(Index):
         super().__init__(vault.store)
         self._left_out = 0
         self._reads = vault.reads
-        self._files = Database(IN_MEMORY)
         self._read: set[str] = set()
         self._layers = [self.vault.within(namespace) for namespace in namespaces]
         self._pinned: Iterator[str] | None = self._grep(_PINNED)
-        self.refused = refused or self._refuse()  # which counts the files, while ripgrep is at work
+        # While ripgrep is at work; the files are counted, too.
+        self._files = Database(IN_MEMORY)
+        self.refused = refused or self._refuse()
 
     def sync(self, *_: object, **__: object) -> Synced:
         """Do nothing: files are read when they are asked for."""

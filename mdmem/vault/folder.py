@@ -77,9 +77,9 @@ def _list_vaults(folder: str) -> list[str]:
 
 
 def workspace_of(root: str) -> str:
-    """Return the workspace of a vault: the git root that its folder is in, or else the parent folder."""
+    """Return the workspace of a vault: the git root that its folder is in, or is, or else the parent folder."""
     parent = os.path.dirname(root)
-    return find_git_root(parent) or parent
+    return find_git_root(parent) or find_git_root(root) or parent
 
 
 def find_git_root(folder: str) -> str | None:
@@ -256,7 +256,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     config, unmounted = DEFAULT_TEXT, ""
     if os.path.isdir(root) and next(walk(root, suffixes=MARKDOWN_SUFFIXES), None):
         config = config.replace("# guests = []", 'guests = ["**"]')
-    if os.path.exists(os.path.join(workspace, ".git")):
+    if root != workspace and os.path.exists(os.path.join(workspace, ".git")):
         file, target = (os.path.join(folder, PROJECT_FILE) for folder in (root, workspace))
         mounted = os.path.relpath(target, root)
         is_own = os.path.lexists(file) and not os.path.islink(file)

@@ -70,6 +70,21 @@ def test_every_tool_is_given_memory_and_rules_by_a_sync(memory: Memory) -> None:
         assert "Type everything." in text
 
 
+def test_of_a_vault_that_is_the_repository_all_is_written_inside(tmp_path: Path) -> None:
+    (tmp_path / "notes/.git").mkdir(parents=True)
+    memory = open_memory(mdmem.init(tmp_path / "notes").root)
+    memory.write("AGENTS.md", "# Demo\n")
+    memory.write("rules/python.md", PYTHON)
+    memory.write("notes/a.md", "See `src/a.py`.\n")
+    Path(memory.root, "src").mkdir()
+    Path(memory.root, "src/a.py").write_text("")
+    assert {"CLAUDE.md", *OWN} <= set(memory.project.sync().written)
+    assert Path(memory.root, "CLAUDE.md").read_text().count("@AGENTS.md") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["notes"]
+    found = {found.target: found.places[0].state for found in memory.references.list()}
+    assert found["src/a.py"] == "ok"
+
+
 def test_a_rule_that_does_not_count_is_told_to_no_tool(memory: Memory) -> None:
     memory.project.sync()
     memory.supersede("rules/python.md", "rules/style.md")

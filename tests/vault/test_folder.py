@@ -75,6 +75,15 @@ def test_the_workspace_is_the_repository_or_the_parent(tmp_path: Path) -> None:
     assert workspace_of(str(root)) == str(tmp_path / "a")
 
 
+def test_a_vault_that_is_the_repository_is_its_own_workspace(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    (root / ".git").mkdir(parents=True)
+    made = init(root)
+    if not find_git_root(str(tmp_path)):
+        assert workspace_of(made.root) == made.root
+        assert '"AGENTS.md"' not in made.files[CONFIG_PATH]
+
+
 # ------------------------------------------------------------------------------------------------------ find
 
 

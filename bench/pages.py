@@ -49,11 +49,11 @@ _FLAGS = """\
 A flag means the same in every command that takes it. Letters of `grep`, `ls` and `show` mean what they mean
 to ripgrep, ls and cat. What changes nothing, such as `grep -n`, is left out."""
 _PYTHON = """\
-What the command line has, Python has under the same name. `mdmem.open` returns a [`Memory`](#memory), whose
-parts keep notes, preferences, conversations and so on. Each verb that changes something does it at once; the
-same verb of `memory.plan` returns the edit plan and writes nothing. So a verb that returns `R` below returns
-an [`Applied`](#mdmemapplied), and of `memory.plan` an [`EditPlan`](#mdmemeditplan). A `StrPath` is a text or
-a `pathlib.Path`.
+What the command line has, Python has, mostly under the same name. `mdmem.open` returns a [`Memory`](#memory),
+whose parts keep notes, preferences, conversations and so on. Each verb that changes something does it at
+once; the same verb of `memory.plan` returns the edit plan and writes nothing. So a verb that returns `R`
+below returns an [`Applied`](#mdmemapplied), and of `memory.plan` an [`EditPlan`](#mdmemeditplan). A `StrPath`
+is a text or a `pathlib.Path`.
 
 The site that `make docs` builds shows here what each name takes, returns and raises. `help(mdmem.Memory)` in
 Python says the same.

@@ -40,7 +40,7 @@ class Role(NamedTuple):
 
     Attributes:
         memory, folder, attachment: what it may be.
-        writes: whether it is going to be changed: then nothing is guessed.
+        writes: whether it is going to be changed: then of several readings none is guessed.
         new: whether it may be made.
         grows: whether it may be made, and is added to or edited where it is there.
         past: whether it may have been deleted.

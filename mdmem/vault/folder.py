@@ -77,7 +77,7 @@ def _list_vaults(folder: str) -> list[str]:
 
 
 def workspace_of(root: str) -> str:
-    """Return the workspace of a vault: the git root that its folder is in, or is, or else the parent folder."""
+    """Return the workspace of a vault: the git root around its folder, or that it is, else its parent."""
     parent = os.path.dirname(root)
     return find_git_root(parent) or find_git_root(root) or parent
 

@@ -458,6 +458,20 @@ def test_the_doctor_runs_what_the_settings_of_a_host_say(cli: Cli, home: Path, h
     assert f"{host} server: starts" in lines
 
 
+def test_the_doctor_tells_settings_of_the_project_and_of_the_user_apart(cli: Cli, home: Path) -> None:
+    (home.parent / "bin/mdmem").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mdmem "$@"\n')
+    cli.ok("install", "claude-code", "--yes")
+    cli.ok("install", "claude-code", "--global", "--yes")
+    found = cli.ok("doctor", "--host", "claude-code").out
+    assert found.count("claude-code SessionStart: ") == 1
+    assert f"claude-code SessionStart of {home / '.claude/settings.json'}: " in found
+    assert found.count("claude-code server") == 2
+
+    (home.parent / "project/memories/.mdmem/config.toml").write_text("[")
+    ended = cli("doctor", "--host", "claude-code")
+    assert (ended.code, "claude-code server: fails" in ended.out, "starts" in ended.out) == (1, True, False)
+
+
 def test_the_doctor_runs_nothing_that_install_does_not_write(cli: Cli, home: Path) -> None:
     """Settings may be a stranger's."""
     cli.ok("install", "claude-code", "--yes")

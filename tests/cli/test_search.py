@@ -462,4 +462,7 @@ def test_a_search_is_current_whoever_writes(cli: Cli, vault: Files) -> None:
 
 def test_a_search_that_finds_nothing_says_so_once(cli: Cli) -> None:
     assert cli("search", "quaga") == (1, b"", "note: nothing was found\n")
+    only = "note: only users/ann/ was searched; --shared searches what everybody shares\n"
+    assert cli("--user", "ann", "search", "quaga")[2] == f"note: nothing was found\n{only}"
+    assert cli("--user", "ann", "--project", "x", "search", "quaga")[2] == "note: nothing was found\n"
     assert cli("search", "quaga", "--json") == (1, b"", "note: nothing was found\n")

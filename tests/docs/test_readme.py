@@ -117,7 +117,7 @@ def test_the_files_that_it_points_at_are_there() -> None:
 # README: | `sessions/`: …
 def test_each_kind_is_given_to_whom_the_table_says(tmp_path: Path) -> None:
     place = examples.Place(tmp_path / "ada")
-    place.run("git init --quiet && mdmem init && mdmem --user ada install claude-code --yes")
+    place.run("git init --quiet && mdmem init && mdmem --user ada --project app install claude-code --yes")
     for command in KEPT:
         place.run(command)
         assert place.code == 0, command

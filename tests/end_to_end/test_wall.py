@@ -413,7 +413,8 @@ def test_a_search_that_finds_nothing_says_so_with_the_nearest_words_that_may_be_
     command = [str(MDMEM), "--vault", str(root), "--user", "alice", "search", "databsse"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "note: nothing was found; the nearest words are: database\n"
+    only = "note: only users/alice/ was searched; --shared searches what everybody shares\n"
+    assert done.stderr == f"note: nothing was found; the nearest words are: database\n{only}"
     mdmem.open(root, mdmem.Scope(user="bob")).write("notes/new.md", "quagga")
     assert mdmem.open(root, ALICE).search("quaga").notes == ("nothing was found",)
     assert mdmem.open(root).search("quaga").notes == ("nothing was found; the nearest words are: quagga",)

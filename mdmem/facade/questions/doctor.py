@@ -130,8 +130,12 @@ def examine_host(health: Health, host: str, root: str) -> Health:
         except (OSError, subprocess.TimeoutExpired) as error:
             told, failed = "", str(error)
         said = "starts" if is_server else f"about {estimate(told):,} tokens"
-        facts[f"{host} {event}"] = said if told else failed or "nothing to say"
-        if failed or (is_server and "serverInfo" not in told):
+        is_failed = bool(failed) or (is_server and "serverInfo" not in told)
+        name = f"{host} {event}"
+        # The user's own settings come after those of the project, and count beside them.
+        name = name if name not in facts else f"{name} of {path}"
+        facts[name] = "fails" if is_failed else said if told else "nothing to say"
+        if is_failed:
             message = f"{event} fails: {' '.join(failed.split()) or 'it does not answer'}"
             findings.append(about_file(path, "host-fails", message, "correct the cause that it names"))
     if not commands or not which("mdmem"):

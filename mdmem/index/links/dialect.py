@@ -35,7 +35,7 @@ _LANGUAGE = r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?"
 _VARIANT = regex(rf"{_LANGUAGE}(?=/)|versioned_docs/version-[^/]+|i18n/[^/]+/[^/]+/(?:current|version-[^/]+)")
 _TWIN = regex(rf"(?:\A|/)(?:{_VARIANT.pattern}|docs|website)(?=/)")
 # What makes anchors that stand nowhere in a page: plugins, shortcodes, macros.
-_MAKES_ANCHORS = regex(r"^:::[ \t]+\w+[._]|--8<--|(?<!=)\{\{|\{%|<!-- md:", re.MULTILINE)
+_MAKES_ANCHORS = regex(r"^:::[ \t]+\w+[._]|^#[^\n]*[ \t]:id=|--8<--|(?<!=)\{\{|\{%|<!-- md:", re.MULTILINE)
 _COMPONENT = regex(r"^[ \t]*<[A-Z]\w*[\s/>]", re.MULTILINE)
 PART = regex(r"^import\s[^\n]{1,200}?[\"']([^\"'\n]{1,200}\.mdx?)[\"']", re.MULTILINE)
 """A page of MDX that another one shows."""
@@ -147,7 +147,7 @@ DIALECTS = (
         programs=("~rewrites",),
     ),
     Dialect("Mintlify", ("mint.json", "docs.json~mintlify"), (SITE, COMPONENTS)),
-    Dialect("Docsify", ("index.html~docsify",), (SITE,)),
+    Dialect("Docsify", ("index.html~docsify",), (SITE,), programs=("~alias",)),
     Dialect("VuePress", (".vuepress/",), (SITE, COMPONENTS), roots=(("/", ""), ("/", ".vuepress/public"))),
     Dialect(
         "mdBook",
@@ -221,7 +221,7 @@ def _look_into(root: str, folder: str) -> Site | None:
         files_of_marker = next((names for names in markers if all(_is_there(at, name) for name in names)), ())
         if not files_of_marker:
             continue
-        text = _read_config(os.path.join(at, files_of_marker[0]))
+        text = _read_config(os.path.join(at, files_of_marker[0].partition("~")[0]))
         said = re.findall(dialect.setting, text, re.MULTILINE | re.IGNORECASE) if dialect.setting else ()
         said, first = list(dict.fromkeys(said))[:_MOST_SAID], dialect.roots[0][1]
         places = [place for name in said if (place := _place_below(folder, name)) is not None]

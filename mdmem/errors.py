@@ -570,6 +570,10 @@ class StorageFailed(Unavailable, code="storage-failed"):
     reason: str
 
 
+CANNOT_READ = (DocumentRefused, MemoryNotFound, StorageFailed)
+"""What reading a memory raises, for whoever goes on without it: somebody may have changed or removed it."""
+
+
 class SystemFailing(Unavailable, code="system-failing"):
     """The operating system has run out of something, or a device fails: it is not about one file.
 

@@ -23,7 +23,7 @@ from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, fenced, first_of, visible
 from mdmem.document.tree import Node
 from mdmem.editor.completions import explain
-from mdmem.errors import DocumentRefused, EditRefused, MdmemError, MemoryNotFound, StorageFailed, plural
+from mdmem.errors import CANNOT_READ, EditRefused, MdmemError, plural
 from mdmem.index.code.citations import Judgement, judge
 from mdmem.index.code.workspace import Source, Workspace
 from mdmem.index.database import key_of, tag_key
@@ -322,7 +322,7 @@ def _find_links(around: Overlay, path: str, mark: str, is_over: Callable[[], boo
     fits = _match_anchor(around, path, mark) if mark else None
     itself = (path,) if path.endswith(around.vault.suffixes) else ()
     for source in sorted({*around.sources(keys), *itself}):
-        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+        with suppress(*CANNOT_READ):
             document = around.read(source)
             for link in document.links:
                 if is_over():
@@ -352,7 +352,7 @@ def _match_anchor(around: Overlay, path: str, mark: str) -> Callable[[str], bool
 def _find_tagged(around: Overlay, name: str, is_over: Callable[[], bool] = bool) -> Iterator[Spot]:
     wanted = tag_key(name)
     for path in around.tagged(name):
-        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+        with suppress(*CANNOT_READ):
             document = around.read(path)
             for tag in document.tags:
                 if is_over():

@@ -24,15 +24,7 @@ from mdmem.document.markdown.blocks import LIST_MARKER
 from mdmem.document.outline import read_tree
 from mdmem.document.section import SEPARATOR, append_block, append_to_section, insert_before_section
 from mdmem.document.text.regex import regex
-from mdmem.errors import (
-    AlreadyExists,
-    DocumentRefused,
-    MemoryNotFound,
-    SectionAmbiguous,
-    SectionNotFound,
-    StorageFailed,
-    Usage,
-)
+from mdmem.errors import CANNOT_READ, AlreadyExists, SectionAmbiguous, SectionNotFound, Usage
 from mdmem.kind import NOTE, PREFERENCE, RULE, kind_at, namespace_of
 from mdmem.memory.content import new_body
 from mdmem.memory.history import creation, rewriting
@@ -140,7 +132,7 @@ class ComparedMemories:
 
     def _find_candidates(self) -> set[str]:
         """Find the memory that is asked about, and those that hold most of its rarest words."""
-        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+        with suppress(*CANNOT_READ):
             words = " ".join(read_words(self.view.read(self.near).body)) if self.near else ""
             found = self.view.text(lambda text: text.nearest(words, _MOST_NEAR)) if words else ()
             return {self.near, *map(self.view.inside, found)}
@@ -153,7 +145,7 @@ class ComparedMemories:
             try:
                 found.append(self.view.vault.read(path, recovered=True))
                 _ = found[-1].headings if len(paths) > 1 else ()  # it may have too many
-            except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
+            except CANNOT_READ as error:
                 self.left_out[path] = error.message
                 return ()
         return tuple(found)
@@ -191,7 +183,7 @@ class ComparedMemories:
         sample = shared[:: len(shared) // _SHARED_NAMES or 1]
 
         def is_copied(name: str) -> bool:
-            with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+            with suppress(*CANNOT_READ):
                 words = [read_words(self.view.read(posixpath.join(each, name)).body) for each in folders]
                 return words[0] == words[1]
             return False

@@ -23,8 +23,8 @@ from mdmem.document.text.globs import matcher
 from mdmem.document.text.tokens import first_of
 from mdmem.document.tree import Key
 from mdmem.errors import (
+    CANNOT_READ,
     AlreadyExists,
-    DocumentRefused,
     IndexDamaged,
     LockTimeout,
     MemoryNotFound,
@@ -446,7 +446,7 @@ class Verbs(Generic[R]):
                     continue
                 document = self._vault.read(found.path)
                 places = text_edit.find_replacements(document, old, new, regex=regex)
-            except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
+            except CANNOT_READ as error:
                 left_out.append(error.message)
                 continue
             if places.starts:
@@ -466,7 +466,7 @@ class Verbs(Generic[R]):
 
     def _find_slips(self, paths: Iterable[str], old: str, *, regex: bool) -> tuple[NearLine, ...]:
         for path in paths:
-            with contextlib.suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+            with contextlib.suppress(*CANNOT_READ):
                 if near := text_edit.find_slips(self._vault.read(path), old, regex=regex):
                     return tuple(line._replace(path=path) for line in near)
         return ()

@@ -18,6 +18,7 @@ from mdmem.document.text.lines import Lines
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE, Flaw
 from mdmem.errors import (
+    CANNOT_READ,
     BinaryContent,
     ConfigInvalid,
     DocumentRefused,
@@ -133,7 +134,7 @@ class Check:
         shared = {path for _, same in find_same_ids(view) for path in same}
         with Workspace.of(view.vault) as workspace:
             for path in sorted(broken | stale | (shared if paths is None else shared.intersection(paths))):
-                with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told already
+                with suppress(*CANNOT_READ):  # which is told already
                     document = view.read(path)
                     yield from check_links(view, document, repairs, names) if path in broken else ()
                     yield from check_citations(view, document, workspace) if path in stale else ()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mdmem.document.moment import stamp_of
 from mdmem.document.text.tokens import estimate
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
+from mdmem.errors import CANNOT_READ
 from mdmem.index.code.citations import DANGLING, GONE
 from mdmem.index.links.references import CODE, LINKS, occurrences
 from mdmem.index.view import View
@@ -63,7 +63,7 @@ def count_memories(view: View, vault: Vault) -> MemoryStats:
     for path, _, _, fields in vault.report_progress("counting", known):
         try:
             document = vault.read(path, recovered=True)
-        except (DocumentRefused, MemoryNotFound, StorageFailed):
+        except CANNOT_READ:
             left_out += 1
             continue
         size, tokens = len(document.data), estimate(document.text)
@@ -102,7 +102,7 @@ def list_sizes(view: View, vault: Vault) -> list[MemorySize]:
     broken = {each.place.path for each in pointing if each.place.state in {DANGLING, GONE}}
     found = []
     for path, _, mtime, _ in view.memories(()):
-        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+        with suppress(*CANNOT_READ):
             tokens = estimate(vault.read(path, recovered=True).text)
             changed = stamp_of(mtime)
             found.append(MemorySize(path=path, tokens=tokens, changed=changed, dead=path in broken))

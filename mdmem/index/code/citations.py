@@ -25,7 +25,7 @@ from mdmem.document import relink
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.document.text.regex import regex
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
+from mdmem.errors import CANNOT_READ
 from mdmem.index.code.cited_path import candidates, join_path
 from mdmem.index.code.symbols import Symbol
 from mdmem.index.code.workspace import Followed, LineMap, Source, Unread, Workspace, pin_of
@@ -502,7 +502,7 @@ def _make_plan(view: View, paths: Collection[str] | None, edits: Edits, message:
         for path in view.citing(paths):
             try:
                 document = view.read(path)
-            except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
+            except CANNOT_READ as error:
                 left_out.append(error.message)
                 continue
             citing, seen = view.in_workspace(path), view.first_seen(path)

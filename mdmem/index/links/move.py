@@ -17,7 +17,7 @@ from mdmem.document import relink
 from mdmem.document.document import Document, without_suffix
 from mdmem.document.edit import TextEdit
 from mdmem.document.markdown import citation as text_citation
-from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
+from mdmem.errors import CANNOT_READ, AlreadyExists, DocumentRefused, EditRefused
 from mdmem.index.database import Name, key_of, keys_of, names_of, stem_keys
 from mdmem.index.links import resolve
 from mdmem.index.links.dialect import PAGES, SITE, find_site, list_page_names
@@ -227,7 +227,7 @@ def rewritten(
         try:
             document = known.read(path)
             edits = edits_of(path, document)
-        except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
+        except CANNOT_READ as error:
             left_out.append(error.message)
             continue
         if edits:

@@ -19,7 +19,7 @@ from mdmem.document import anchor, relink
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
+from mdmem.errors import CANNOT_READ
 from mdmem.index.code.citations import (
     AMBIGUOUS,
     CHANGED,
@@ -292,7 +292,7 @@ def unresolved(around: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic
     """Yield the findings about links of each memory that has a broken one."""
     broken, repairs = (DANGLING, AMBIGUOUS), find_repairs(around, around.all_names)
     for path in dict.fromkeys(link.place.path for link in links if link.place.state in broken):
-        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is reported elsewhere
+        with suppress(*CANNOT_READ):  # which is reported elsewhere
             yield from check_links(around, around.read(path), repairs, around.all_names)
 
 
@@ -469,7 +469,7 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
         meant = resolved(asked, source) if target else Resolution(path, (path,), "self")
         judged = judge_link(view, path, row, meant, headings, read)
         if judged.state == DANGLING:
-            with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
+            with suppress(*CANNOT_READ):  # which is told elsewhere
                 judged = judged._replace(state=UNKNOWN) if _may_lead_nowhere(read(path), row, at) else judged
         written = f"{target}#{mark}" if mark else target
         place = ReferencePlace(path, line, judged.state, judged.detail)
@@ -569,7 +569,7 @@ def _judge_broken(
         is_path = link.kind in PATH_KINDS or link.kind == "field" or "*" in link.target
         return ROUTE if is_path and leads_to_route(around, link, path) else DANGLING
     site = find_site(around.layout, meant.path)
-    with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
+    with suppress(*CANNOT_READ):  # which is told elsewhere
         text = read(meant.path).text if SITE in site.traits else ""
         parts = (resolve(around, part[1], meant.path, as_path=True).path for part in PART.finditer(text))
         if any(part is None or anchor.find(read(part), link.anchor) for part in parts):
@@ -642,7 +642,7 @@ def _judge_anchor(read: Callable[[str], Document], anchors: Anchors, mark: str, 
         return "" if mark[1:].casefold() in anchors.blocks else f"{path} has no block {mark}"
     if anchor.match(anchors.headings, mark):
         return ""
-    with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
+    with suppress(*CANNOT_READ):  # which is told elsewhere
         if anchor.find(read(path), mark):
             return ""
     return f"{path} has no heading {mark!r}"

@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from mdmem.document.document import Document, digest, parse
 from mdmem.document.moment import moment_of, stamp
@@ -31,9 +31,7 @@ from mdmem.errors import DocumentRefused, GitFailed, MemoryNotFound, NamedNotFou
 from mdmem.memory.validity import read_moment
 from mdmem.review.tracked import Tracked
 from mdmem.vault.folder import PAST_MARK
-
-if TYPE_CHECKING:
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 Certainty: TypeAlias = Literal["exact", "git", "unsure", "not kept"]
 """How certain a past state is: by the log, or by the revision that was asked for; by the newest commit at a

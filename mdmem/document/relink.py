@@ -194,7 +194,6 @@ class _Stretch(NamedTuple):
         return cls(document, span, links)
 
     def written(self, edits: Iterable[TextEdit]) -> str:
-        """Return the text with some edits of the document made."""
         start = self.span.start
         inside = (TextEdit(edit.start - start, edit.end - start, edit.new) for edit in edits)
         return splice(self.document.text[slice(*self.span)], inside)

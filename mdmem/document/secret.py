@@ -587,7 +587,6 @@ def redactions(secrets: Iterable[Secret]) -> list[TextEdit]:
 
 
 def _find_suspected_forms(text: str) -> list[Form]:
-    """Return the forms that a text may hold."""
     words = "\n".join([word for word in text.split() if len(word) >= _SHORTEST])
     kept = [word for word in _BETWEEN.split(words) if len(word) >= _SHORTEST and _DRAWN.search(word)]
     words = "\n".join(kept)

@@ -188,7 +188,6 @@ def _fit_block(document: Document, new: str) -> str:
 
 
 def _trim_blank_lines(text: str, region: Span) -> Span:
-    """Return a region without the blank lines around its text."""
     blank = _BLANK_LINES.match(text, region.start, region.end)
     start = blank.end() if blank else region.start
     end = start + len(text[start : region.end].rstrip(" \t\r\n"))

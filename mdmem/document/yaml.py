@@ -170,7 +170,6 @@ class _Builder:
     _documents: int = 0
 
     def take(self, event: Any) -> None:
-        """Take the next event."""
         if isinstance(event, yaml.ScalarEvent):
             self._add_scalar(event)
         elif isinstance(event, yaml.AliasEvent):

@@ -254,7 +254,6 @@ class _Parser:
             self.without.append(tuple(terms))
 
     def query(self) -> Query:
-        """Make the query."""
         words = list(dict.fromkeys(self.words))
         telling = [word for word in words if word not in stop_words()] or words
         # A letter alone is an article, or what an apostrophe has cut off.

@@ -251,7 +251,6 @@ class _Outlook:
         return self._made[path] if path in self._made else found(path, spelled=spelled, unreadable=unreadable)
 
     def add(self, plan: EditPlan) -> None:
-        """Take a plan as applied."""
         limits = self.vault.config.limits
         self._made |= {change.path: change.after(limits) for change in plan.changes}
 

@@ -116,7 +116,6 @@ class _Blame:
         self._unknown = _NOT_COMMITTED if tracked.holds(name) else _ELSEWHERE
 
     def said(self) -> Iterator[SaidFact]:
-        """Yield each field and each fact, in order."""
         number, members = self._now.lines.number, {each.key: each for each in list_members(self._head)}
         for member in list_members(self._now):
             before, (start, end) = members.get(member.key), _member_span(member)

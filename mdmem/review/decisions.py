@@ -200,7 +200,6 @@ class _Rejection:
         return RevertRefused(what=self._path, reasons=reasons, remedy=_LOOK_AGAIN)
 
     def plan(self, move: Callable[..., Build]) -> EditPlan:
-        """Return the plan."""
         message = f"revert {self._path} ({len(self._chosen):,} of {len(self._rows):,} changes)"
         if any(row.change == "memory-renamed" for row, _ in self._chosen.values()) and self._now:
             plan = move(self._path, self._pair.old)()

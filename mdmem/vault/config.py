@@ -404,7 +404,6 @@ class _Source:
         return lines
 
     def settings(self, table: str, given: Any, defaults: Any) -> Any:
-        """Read a table as its settings."""
         if not isinstance(given, dict):
             raise self.refusal(f"{table} is a table, not {_show_value(given)}", f"write [{table}]", table)
         keys = {name: (default, key) for name, default, key in _iterate_keys(defaults)}

@@ -173,7 +173,6 @@ class _Finder:
         self._labels: dict[str, _Defined] = {}
 
     def found(self) -> Inline:
-        """Return all that was found."""
         for defined in self._definitions:
             self._add_definition(defined)
         for found in (self._links, self._citations, self._urls):
@@ -388,7 +387,6 @@ class _Finder:
         self._check_count(self._citations)
 
     def find_html(self, spans: Sequence[Span]) -> None:
-        """Find the links of tags, which are in these spans."""
         for span in spans:
             if self._text.startswith("<!--", span.start):
                 continue

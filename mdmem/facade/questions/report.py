@@ -99,12 +99,10 @@ class _Survey:
         }
 
     def judge(self) -> Iterator[MemoryQuality]:
-        """Judge each memory."""
         weights = self._view.vault.config.quality._asdict()
         return (judge_memory(each, weights) for each in self.known.values())
 
     def find_weak(self) -> Iterator[tuple[str, str, Remedy]]:
-        """Find what is weak: the kind, the memory, and the remedy."""
         doubtful = dict(provenance.find_doubtful(self._view, self._now))
         for pair in self._pairs:
             merge = _write_command(f"merge --into={shlex.quote(pair.other)}", pair.path, pair.other)

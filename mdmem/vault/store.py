@@ -167,12 +167,9 @@ class FileChange:
 
     def json_shape(self) -> dict[str, Any]:
         """Return the memory of a change as a JSON object."""
-        shape: dict[str, Any] = {"path": self.path, "before": self.before, "after": self.after}
-        if self.spelled:
-            shape["spelled"] = self.spelled
-        if self.mode:
-            shape["mode"] = self.mode
-        return shape
+        further = {"spelled": self.spelled, "mode": self.mode}
+        said = {name: value for name, value in further.items() if value}
+        return {"path": self.path, "before": self.before, "after": self.after, **said}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,11 +198,8 @@ class Entry:
         """Return the change as a JSON object."""
         shape: dict[str, Any] = {"id": self.id, "time": self.time, "actor": self.actor}
         shape |= {"message": self.message, "files": self.files}
-        if self.undoes:
-            shape["undoes"] = self.undoes
-        if self.redoes:
-            shape["redoes"] = self.redoes
-        return shape
+        marks = {"undoes": self.undoes, "redoes": self.redoes}
+        return shape | {name: value for name, value in marks.items() if value}
 
 
 def hashed(data: bytes | None) -> str | None:

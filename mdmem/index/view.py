@@ -269,6 +269,9 @@ class View:
         query = f"SELECT {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
         return self.rows(f"{query} WHERE {{inside}} {rest}", values)
 
+    def _document_rows(self, columns: str, rest: str = "AND d.problem = ''") -> list[Any]:
+        return self.rows(f"SELECT {columns} FROM documents AS d WHERE {{inside}} {rest}")  # noqa: S608
+
     def _list_paths(self, table: str, rest: str, values: Sequence[Any] = ()) -> list[str]:
         rows = self.part_rows(table, "DISTINCT d.path", f"{rest} ORDER BY d.path", values)
         return [self.inside(path) for (path,) in rows]
@@ -293,11 +296,11 @@ class View:
             for number, value in self.part_rows("fields", "x.document, x.value", rest, (key,)):
                 values.setdefault(number, {}).setdefault(key, []).append(value)
         tags = self._load_all_tags() if "tag" in keys else {}
-        query = (
-            "SELECT d.id, d.path, d.size, d.mtime_ns, d.title, d.day FROM documents AS d"
-            " WHERE {inside} AND d.problem = '' ORDER BY d.path"
+        columns, rest = (
+            "d.id, d.path, d.size, d.mtime_ns, d.title, d.day",
+            "AND d.problem = '' ORDER BY d.path",
         )
-        for number, path, size, mtime_ns, title, day in self.rows(query):
+        for number, path, size, mtime_ns, title, day in self._document_rows(columns, rest):
             known: dict[str, list[Value]] = {"path": [self.inside(path)], "size": [size], "date": [day]}
             if title:
                 known["title"] = [title]
@@ -354,45 +357,38 @@ class View:
 
     def same_ids(self) -> list[tuple[str, list[str]]]:
         """List the ids that several memories have, each with these."""
-        query = (
-            "SELECT d.ident, d.path FROM documents AS d WHERE {inside} AND d.ident != ''"
-            " ORDER BY d.ident, d.path"
-        )
-        grouped = groupby(self.rows(query), key=lambda row: row[0])
+        rows = self._document_rows("d.ident, d.path", "AND d.ident != '' ORDER BY d.ident, d.path")
+        grouped = groupby(rows, key=lambda row: row[0])
         memories = [(ident, [self.inside(path) for _, path in rows]) for ident, rows in grouped]
         return [(ident, paths) for ident, paths in memories if len(paths) > 1]
 
     def count_memories(self) -> int:
         """Count the memories."""
-        ((count,),) = self.rows("SELECT count(*) FROM documents AS d WHERE {inside} AND d.problem = ''")
+        ((count,),) = self._document_rows("count(*)")
         return int(count)
 
     def list_files(self) -> list[str]:
         """List the memories and the files that cannot be read as such, by path."""
-        rows = self.rows("SELECT d.path FROM documents AS d WHERE {inside} ORDER BY d.path")
-        return [self.inside(path) for (path,) in rows]
+        return [self.inside(path) for (path,) in self._document_rows("d.path", "ORDER BY d.path")]
 
     def ages(self) -> list[tuple[str, str, int]]:
         """List the memories: path, day, and time of change in nanoseconds."""
-        query = "SELECT d.path, d.day, d.mtime_ns FROM documents AS d WHERE {inside} AND d.problem = ''"
-        return [(self.inside(path), day, mtime_ns) for path, day, mtime_ns in self.rows(query)]
+        rows = self._document_rows("d.path, d.day, d.mtime_ns")
+        return [(self.inside(path), day, mtime_ns) for path, day, mtime_ns in rows]
 
     def problems(self) -> list[tuple[str, str]]:
         """List the files that cannot be read as memories, each with the reason."""
-        query = (
-            "SELECT d.path, d.problem FROM documents AS d WHERE {inside} AND d.problem != '' ORDER BY d.path"
-        )
-        return [(self.inside(path), problem) for path, problem in self.rows(query)]
+        rows = self._document_rows("d.path, d.problem", "AND d.problem != '' ORDER BY d.path")
+        return [(self.inside(path), problem) for path, problem in rows]
 
     def flaws(self) -> list[tuple[str, str]]:
         """List the memories with frontmatter that cannot all be read, each with the reason."""
-        query = "SELECT d.path, d.flaw FROM documents AS d WHERE {inside} AND d.flaw != '' ORDER BY d.path"
-        return [(self.inside(path), flaw) for path, flaw in self.rows(query)]
+        rows = self._document_rows("d.path, d.flaw", "AND d.flaw != '' ORDER BY d.path")
+        return [(self.inside(path), flaw) for path, flaw in rows]
 
     def seen_files(self) -> dict[str, list[int]]:
         """Return how the file of each memory was when it was indexed: the values of `Seen`."""
-        query = "SELECT d.path, d.mtime_ns, d.ctime_ns, d.size, d.inode FROM documents AS d"
-        rows = self.rows(f"{query} WHERE {{inside}} AND d.problem = ''")
+        rows = self._document_rows("d.path, d.mtime_ns, d.ctime_ns, d.size, d.inode")
         return {self.inside(path): stamp for path, *stamp in rows}
 
     @cached_property

@@ -520,10 +520,9 @@ def init_store(url: str, *, dims: int = 0) -> bool:
 
 def sweep_store(url: str, *, dry_run: bool = False) -> SweptVault:
     """Remove what `[trash]` in the config no longer keeps of the past of a vault in a database."""
-    store = _open_database(url)
-    from mdmem.vault.postgres_upkeep import sweep  # noqa: PLC0415 - an extra
+    with closing(_open_database(url)) as store:
+        from mdmem.vault.postgres_upkeep import sweep  # noqa: PLC0415 - an extra
 
-    with closing(store):
         return sweep(store, dry_run=dry_run)
 
 
@@ -547,28 +546,25 @@ def copy_store(source: StrPath, target: StrPath, *, dry_run: bool = False) -> Co
 
 def put_store(url: str, folder: StrPath, *, dry_run: bool = False) -> tuple[FileChange, ...]:
     """Give a vault in a database the config, schemas and templates of the vault in a folder."""
-    store = _open_database(url)
-    from mdmem.vault.postgres_upkeep import put  # noqa: PLC0415 - an extra
+    with closing(_open_database(url)) as store:
+        from mdmem.vault.postgres_upkeep import put  # noqa: PLC0415 - an extra
 
-    with closing(store):
         return put(store, path_text(folder), dry_run=dry_run)
 
 
 def check_store(url: str) -> list[Diagnostic]:
     """List what is wrong with a vault in a database, and put this machine's copy of it right."""
-    store = _open_database(url)
-    from mdmem.vault.postgres_upkeep import check  # noqa: PLC0415 - an extra
+    with closing(_open_database(url)) as store:
+        from mdmem.vault.postgres_upkeep import check  # noqa: PLC0415 - an extra
 
-    with closing(store):
         return check(store)
 
 
 def erase_store(url: str, path: StrPath, *, dry_run: bool = False) -> ErasedMemory:
     """Remove for good what a vault in a database holds and held of a memory, a session or a folder."""
-    store = _open_database(url)
-    from mdmem.vault.postgres_upkeep import erase  # noqa: PLC0415 - an extra
+    with closing(_open_database(url)) as store:
+        from mdmem.vault.postgres_upkeep import erase  # noqa: PLC0415 - an extra
 
-    with closing(store):
         return erase(store, path_text(path), dry_run=dry_run)
 
 

@@ -263,14 +263,17 @@ def compare(older: Document, newer: Document, share: float = 1.0) -> DuplicatePa
     """Compare the texts of two memories; None where their titles or names say that they are about two things.
 
     They do if each has a word there that its own text uses, and the other hardly, as `IsAncestor` and
-    `IsDescendant`. If both have lines alone, one such word is enough when it is used often, and so are the
-    names of a series. A memory that quotes the other one as code is about it.
+    `IsDescendant`. If both have lines alone, one such word is enough when it is used often, or when one name
+    is the other with this word, as `clear` and `clear-soft`; and so are the names of a series. A memory that
+    quotes the other one as code is about it.
     """
     alone = find_alone(older, newer), find_alone(newer, older)
     own = _find_subject(older, newer), _find_subject(newer, older)
-    is_series = all(alone) and _are_of_series(older.path, newer.path)
+    both = own[0] | own[1]
+    is_narrower = _find_added(older.path, newer.path) in both or max(both.values(), default=0) >= _OFTEN
+    is_other = is_narrower or _are_of_series(older.path, newer.path)
     is_quoted = _is_quoted(older, newer) or _is_quoted(newer, older)
-    if min(own) > 0 or (all(alone) and max(own) >= _OFTEN) or is_series or is_quoted:
+    if all(own) or (all(alone) and is_other) or is_quoted:
         return None
     bare = [_ONLY_LINKS.sub("", each.body).split() for each in (older, newer)]
     return DuplicatePair(older.path, newer.path, share, bare[0] == bare[1], *alone)
@@ -293,8 +296,16 @@ def _are_of_series(*paths: str) -> bool:
     return folder == other and (is_like or is_numbered)
 
 
-def _find_subject(one: Document, other: Document) -> int:
-    """Count how often a text uses a word of its title or name that another text hardly uses."""
+def _find_added(*paths: str) -> str:
+    """Find the one word, without a digit, that one of two names in a folder has more than the other."""
+    (folder, name), (other, beside) = (posixpath.split(posixpath.splitext(path)[0]) for path in paths)
+    one, two = (Counter(_SIGNS.split(each.casefold())) for each in (name, beside))
+    added = [*(one - two).elements(), *(two - one).elements()]
+    return added[0] if folder == other and len(added) == 1 and not _DIGIT.search(added[0]) else ""
+
+
+def _find_subject(one: Document, other: Document) -> dict[str, int]:
+    """Count how often a text uses each word of its title or name that another text hardly uses."""
     body, heading = one.body, next(iter(one.headings), None)
     title = one.fields.get("title")
     if heading and title in (None, heading.title):
@@ -302,7 +313,7 @@ def _find_subject(one: Document, other: Document) -> int:
         title, body = heading.title, body[: heading.span.start - start] + body[heading.span.end - start :]
     used, there = Counter(read_words(body)), Counter(read_words(other.body))
     words = {*read_words(f"{title or ''} {_SIGNS.sub(' ', one.path.rpartition('/')[2])}")}
-    return max((used[word] for word in words if used[word] > _MORE * there[word]), default=0)
+    return {word: used[word] for word in words if used[word] > _MORE * there[word]}
 
 
 def find_alone(one: Document, other: Document) -> tuple[str, ...]:

@@ -112,6 +112,30 @@ def test_names_that_differ_in_numbers_alone_are_of_a_series(
     assert len(pairs(memory)) == 1
 
 
+@cases(
+    "name, other, uses, is_pair",
+    [
+        ("git-clear", "git-clear-soft", "A soft one keeps what is ignored.", False),
+        ("gdm restart", "gdm safe restart", "When it is safe.", False),
+        ("plan", "plan-v2", "The v2 is final.", True),  # a version, as its number says
+        ("db", "db 2", "It tries 2 times.", True),
+        ("db", "old-db", "It was found by chance.", True),  # the text does not say it
+        ("day", "day-jobs", "It found jobs.", True),  # and here both do
+    ],
+)
+def test_a_name_with_one_word_more_that_its_own_text_alone_uses_is_about_something_narrower(
+    tmp_path: Path, name: str, other: str, uses: str, is_pair: bool
+) -> None:
+    memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
+    write(memory, **{name: LOCKS + "\nThe jobs it runs are ten.\n", other: f"{LOCKS}\n{uses}\n"})
+    assert bool(pairs(memory)) is is_pair
+    write(memory, **{name: LOCKS})
+    assert len(pairs(memory)) == 1  # nothing is lost where one holds all that the other says
+    memory.mv(f"notes/{name}.md", f"elsewhere/{name}.md")
+    memory.append(f"elsewhere/{name}.md", "Ten jobs are run.")
+    assert len(pairs(memory)) == 1
+
+
 def test_of_folders_that_tell_of_the_same_things_otherwise_only_equal_files_are_a_pair(
     memory: Memory,
 ) -> None:

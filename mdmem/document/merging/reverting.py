@@ -312,11 +312,13 @@ def _check_result(
     )
     come = {undo.was.line for undo, _ in steps if undo.was}
     gone = {stands.line for undo, stands in steps if stands and not undo.was}
+    # A fact with its earlier words in its earlier place may look like another one.
+    may_go = {stands.line for _, stands in steps if stands}
+    lost = {each.before.line for each in found if each.before and not each.after}
     other = {each.after.line for each in found if each.after}.intersection(
         each.after.line for each in earlier if each.after
     )
-    is_kept = gone == {each.before.line for each in found if each.before and not each.after}
-    if other or not is_kept or come & {each.before.line for each in earlier if each.before}:
+    if other or not gone <= lost <= may_go or come & {each.before.line for each in earlier if each.before}:
         raise _MisreadError(
             "it cannot be reverted by itself: the text around it would be read as something else"
         )

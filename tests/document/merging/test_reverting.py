@@ -173,6 +173,13 @@ def test_what_was_moved_again_is_told() -> None:
     assert "moved since" in reversed_(APART, MOVED, now).refused[0]
 
 
+def test_what_was_reworded_below_another_item_goes_back_into_its_own() -> None:
+    before, after = "- one is first\n  - two is second\n", "- one is first\n- zero\n  - two was second\n"
+    (reworded,) = (each for each in compare(document(before), document(after)).facts if each.before)
+    done = take_back(document(before), document(after), document(after), [reworded])
+    assert (done.text, done.refused) == (f"{before}- zero\n", ())
+
+
 def test_what_only_came_under_another_heading_follows_it() -> None:
     before = "# A\n\nx y z\n\nu v w\n"
     after = "# A\n\nx y z\n\n## B\n\nu v w\n"

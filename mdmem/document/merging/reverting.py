@@ -7,8 +7,9 @@ another merge.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from mdmem.document.document import Document
@@ -18,7 +19,7 @@ from mdmem.document.merging.comparison import FactChange, FieldChange, FieldChan
 from mdmem.document.merging.facts import Fact, facts
 from mdmem.document.merging.matching import TELLING
 from mdmem.document.merging.merge import merge
-from mdmem.document.text.diff import placed
+from mdmem.document.text.diff import increasing, placed
 from mdmem.document.text.lines import with_newline
 from mdmem.document.text.regex import shortened
 
@@ -250,16 +251,27 @@ class _Cells:
                 self.come[over], over = [-over], self._over[over]
 
     def _arrange_facts(self) -> list[int]:
-        """Return all facts in order; what comes back stands behind what it stood behind."""
+        """Return all facts in order; what comes back follows the nearest earlier one that did not move."""
         kept = {key: None for key in self._order if key not in self.gone}
-        back: dict[int, None] = {}
+        steady = self._find_steady(kept)
+        moved = {0: 0}  # for each earlier fact, the nearest one that moved: itself, one above it, or none
+        back: dict[int, list[int]] = {0: []}  # the facts that moved with each of these
         for line, over in self._over.items():
             there = self._partner.get(line, 0)
-            if line in self.come:
-                back |= dict.fromkeys(self.come[line])
-            elif there in kept and self._parents[there] == self._partner.get(over):
-                back[there] = None
-        return self._keep_together(placed(placed([key for key in kept if key in back], [*back]), [*kept]))
+            moved[line] = line if there in kept and there not in steady else moved[over]
+            back.setdefault(moved[line], []).extend(self.come.get(line, [there] if there in kept else []))
+        earlier = dict.fromkeys(chain(*back.values()))
+        order = placed([key for key in kept if key in earlier], [*earlier])
+        return self._keep_together(placed(order, [*kept]))
+
+    def _find_steady(self, kept: Collection[int]) -> set[int]:
+        """Return the facts that stand in the same one as before and passed none of the others there."""
+        siblings: dict[int, list[int]] = defaultdict(list)
+        for line, over in self._over.items():
+            there = self._partner.get(line, 0)
+            if there in kept and self._parents[there] == self._partner.get(over):
+                siblings[over].append(there)
+        return {each[at] for each in siblings.values() for at in increasing(each)}
 
     def _keep_together(self, order: Sequence[int]) -> list[int]:
         """Return facts in order, each behind the one that it is in, and before what follows that."""

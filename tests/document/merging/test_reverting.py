@@ -173,6 +173,41 @@ def test_what_was_moved_again_is_told() -> None:
     assert "moved since" in reversed_(APART, MOVED, now).refused[0]
 
 
+@cases(
+    "before, after, back, wanted",
+    [
+        # Two passed others: behind the nearest one that did not.
+        ("a b c d e f", "a d e b c f", "c", "a c d e b f"),
+        ("a b c d e f", "a d e b c f", "b", "a b d e c f"),
+        ("a b c d e f", "a d e c b f", "b c", "a b c d e f"),
+        ("a b -x c d e f", "a d e b -x c f", "c", "a c d e b -x f"),
+        ("a b c d e", "c d e b", "a", "a c d e b"),
+        # Its neighbour left for another section, with what is in it.
+        ("a b -x c d e # f", "a d e # f b -x", "c", "a c d e # f b -x"),
+        # What is in a fact that moved is still its neighbour.
+        ("a b -x -y c d e # f", "a c d e # f b -x", "y", "a c d e # f b -x -y"),
+        ("a b -x -y c d e f", "a d e b -x c f", "y", "a d e b -x -y c f"),
+    ],
+)
+def test_what_comes_back_stands_by_neighbours_that_did_not_move(
+    before: str, after: str, back: str, wanted: str
+) -> None:
+    old, new = document(notation(before)), document(notation(after))
+    meant = {f"{each} is here" for each in back.split()}
+    chosen = [each for each in compare(old, new).facts if each.fact.said in meant]
+    assert len(chosen) == len(meant)
+    assert take_back(old, new, new, chosen).text == notation(wanted)
+
+
+def notation(words: str) -> str:
+    """Return a memory with an item for each word, in the item before it after `-`; `#` is a heading."""
+    made = {"#": "\n# Heading\n\n"}
+    return "".join(
+        made.get(word) or f"{'  ' * word.startswith('-')}- {word.lstrip('-')} is here\n"
+        for word in words.split()
+    )
+
+
 def test_what_was_reworded_below_another_item_goes_back_into_its_own() -> None:
     before, after = "- one is first\n  - two is second\n", "- one is first\n- zero\n  - two was second\n"
     (reworded,) = (each for each in compare(document(before), document(after)).facts if each.before)

@@ -258,7 +258,7 @@ class _Rejection:
         done = self._take_back_rows(base, now, self._rows, self._chosen)
         if done.refused and 1 < len(self._chosen) <= _MOST_IN_TURN:
             done = self._take_back_in_turn(base, now, done)
-        if done.refused or (done.text == now.text and done.skipped):
+        if done.refused or done.skipped:
             raise self._refuse(*done.refused, *done.skipped)
         return self._settle(done.text)
 
@@ -282,9 +282,10 @@ class _Rejection:
                 memory = _name_parts(compared) if self._is_split else _name_rows(compared)
                 if memory and name in memory.rows:  # else it went with another one
                     done = self._take_back_rows(base, now, memory.rows, [name])
-                    if done.refused:
+                    if done.refused or done.skipped:
                         left.append(name)
-                    now = self._parse(done.text)
+                    else:
+                        now = self._parse(done.text)
         return whole if left else TakenBack(now.text)
 
 

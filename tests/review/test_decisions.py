@@ -363,6 +363,18 @@ def test_with_a_heading_an_item_or_a_table_goes_what_was_added_in_it(desk: Desk)
         assert desk.read("notes/a.md").decode() == base
 
 
+def test_a_heading_stays_with_all_that_was_added_in_it_where_it_has_other_facts(desk: Desk) -> None:
+    base = "# A\n\n- one is first\n- two is second\n\n# C\n\n- three is third\n"
+    desk.committed("notes/a.md", base)
+    moved = base.replace("- one is first\n", "") + "\n## B\n\n- new is here\n- one is first\n"
+    desk.note("notes/a.md", moved)
+    rows = {str(row.after): row for row in desk.rows("notes/a.md")}
+    with pytest.raises(RevertRefused, match="'## B' stays, as other facts are under it now"):
+        desk.reject("notes/a.md", rows["## B"])
+    desk.reject("notes/a.md", rows["## B"], rows["one is first"])
+    assert desk.read("notes/a.md").decode() == base
+
+
 def test_what_comes_back_behind_an_item_leaves_it_what_was_added_in_it(desk: Desk) -> None:
     base = "# A\n\n- one is first\n- two is second\n- three is third\n"
     desk.committed("notes/a.md", base)

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import MdmemError
 from mdmem.facade.memory import Memory
-from mdmem.vault import files
+from mdmem.vault import files, local_store
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan
 
@@ -62,6 +62,7 @@ MOST_WRONG = 5  # reported; one says enough
 
 State = dict[str, str]
 _report = os.write  # what is made to fail is the vault's calls
+local_store._TICK_NS = 0  # else how often the config is read depends on how fast the machine is
 
 
 # ------------------------------------------------------------------------------------------ what is changed

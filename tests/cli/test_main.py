@@ -421,7 +421,7 @@ def test_a_text_of_which_only_a_part_is_written_is_told(
     limit = 4000
     with (tmp_path / "out").open("wb") as out:
         ended = subprocess.run(
-            [sys.executable, "-m", "mdmem", "show", "big.md"],
+            [sys.executable, "-B", "-m", "mdmem", "show", "big.md"],
             stdout=out,
             stderr=subprocess.PIPE,
             check=False,

@@ -42,6 +42,7 @@ def run(arguments: list[str], given: str, limit: int | None, short: list[str]) -
     out = sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     errors = sys.stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     if limit is not None:
+        sys.dont_write_bytecode = True  # half of a module would be left for all who come later
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     if short:
         sys.addaudithook(partial(_be_short, short, resource.getrlimit(resource.RLIMIT_NOFILE)))

@@ -157,7 +157,7 @@ def test_where_a_file_may_not_grow_the_short_form_is_given_and_says_so(
     results: ToolResults, vault_root: Path, room: int
 ) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", FULL, str(vault_root), str(room)], capture_output=True, check=True
+        [sys.executable, "-B", "-c", FULL, str(vault_root), str(room)], capture_output=True, check=True
     )
     done = json.loads(ended.stdout)
     assert not all(recoverable for _, recoverable, _, _ in done)

@@ -46,7 +46,7 @@ print(acknowledged, refused)
 def test_a_full_disk_is_an_error_and_loses_nothing(vault_root: Path, room: int) -> None:
     """No file may have more than `room` bytes."""
     ended = subprocess.run(
-        [sys.executable, "-c", FULL, vault_root, str(room)], capture_output=True, check=True
+        [sys.executable, "-B", "-c", FULL, vault_root, str(room)], capture_output=True, check=True
     )
     acknowledged, refused = map(int, ended.stdout.split())
     assert refused

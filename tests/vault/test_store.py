@@ -136,7 +136,7 @@ except StorageFailed as error:
 def test_a_full_disk_leaves_nothing_of_the_lines(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     append(store, "a.jsonl", [b"one"])
-    subprocess.run([sys.executable, "-c", FULL, store.root], check=True)
+    subprocess.run([sys.executable, "-B", "-c", FULL, store.root], check=True)
     assert data_of(store.read("a.jsonl", MOST)) == b"one\n"
 
 

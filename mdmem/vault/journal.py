@@ -11,6 +11,8 @@ other way is moved to `ASIDE`, unread.
 After a crash: `.many` is undone. `.one` is finished if its only step happened, and undone otherwise. `.done`
 is finished. So a vault is as it was before a transaction, or as it is after it. Steps are undone from the
 last on. A folder that they have emptied goes where a file takes its place, and is made again for its files.
+A file that another program has written since stays as it is, with what the step did to it. The history then
+has the step as a change of its own, which `undo` can take back.
 
 A loss of power is a crash that also takes what was not flushed, in any order; a rename happens whole or not
 at all. So the staged content and the log's entry of the change are on the disk before the first step. The
@@ -49,6 +51,8 @@ _MOST_RECORD_BYTES = 32 * 1024 * 1024
 _RECORDS = (".one", ".many", ".done")
 _BESIDE = ".mdmem-"
 _NO_FILE = "no file"  # instead of a hash: it equals none
+_SET_ASIDE = "set aside what another program wrote"
+_PART = "part of an interrupted change: another program has written here since"
 
 
 def pending(root: str) -> set[str]:
@@ -116,6 +120,7 @@ class Journal:
 
     Attributes:
         aside: the names in the staging folder that were not written here, and were moved to `ASIDE`.
+        stayed: the steps that recovery could not undo, because another program has written there since.
         report: yields steps that are written, and may say how far it is.
     """
 
@@ -124,6 +129,7 @@ class Journal:
         self.place = place
         self.trash = trash
         self.aside: list[str] = []
+        self.stayed: list[FileChange] = []
         self.report: Callable[[Sequence[Step]], Iterable[Step]] = iter
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
@@ -149,6 +155,7 @@ class Journal:
                     with files.translated(step.path, "write it"):
                         seats.append(self._make_seat(folders, entry, number))
                 _stage_contents(seats, self.report(steps))
+                self._keep_written(seats, steps)
                 if many:
                     os.fsync(staging)
                 elif seats[0].staged[0] != staging:
@@ -172,22 +179,26 @@ class Journal:
                     with files.translated(path, "keep what another program wrote"):
                         self.trash.keep(data, digest(data))
                         after = next(each.after for each in entry.files if each.path == path)
-                        self._append_change(entry, path, digest(data), after)
+                        change = FileChange(path=path, before=digest(data), after=after)
+                        self._note_change(entry, change, _SET_ASIDE)
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
             with contextlib.suppress(OSError, MdmemError):
-                self._keep_contents(seats, steps)
+                self._keep_replaced(seats)
                 self._finish_entry(seats, entry)
                 files.remove(staging, done if many else record)
 
-    def _keep_contents(self, seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+    def _keep_written(self, seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+        # Before the steps: after a crash, only this tells apart what we and another program wrote to a file.
+        for seat, step in zip(seats, steps, strict=True):
+            if step.after is not None and seat.after is not None:
+                self.trash.keep_written(step.after, seat.after, step.before or step.like)
+
+    def _keep_replaced(self, seats: Sequence[_Seat]) -> None:
         for seat in seats:
             if seat.before is not None:
                 # Its hash is known: it has just been compared.
                 self.trash.put(*seat.staged, seat.before)
-        for seat, step in zip(seats, steps, strict=True):
-            if step.after is not None and seat.after is not None:
-                self.trash.keep_written(step.after, seat.after, step.before or step.like)
 
     def recover(self) -> int:
         """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""
@@ -241,7 +252,7 @@ class Journal:
             for seat in seats:
                 with contextlib.suppress(PathRefused), files.translated(seat.path, "recover it"):
                     files.rejoin(seat.staged, seat.target)
-            if record.endswith(".one") and seats and _was_done(seats[0]):
+            if record.endswith(".one") and seats and self._was_done(seats[0], entry):
                 # Finishing removes the evidence that the change was done, and may be interrupted, too.
                 os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                 record = done
@@ -250,7 +261,7 @@ class Journal:
                     self.trash.record(entry)
                 self._finish_entry(seats, entry)
             else:
-                self._undo_steps(folders, seats)
+                self.stayed += self._undo_steps(folders, seats, entry)
                 self.trash.take_back(entry)
         files.remove(staging, record)
 
@@ -270,13 +281,30 @@ class Journal:
         return place._replace(parts=tuple(change.spelled.split("/"))) if change.spelled else place
 
     def _take_back(self, folders: _Folders, seats: Sequence[_Seat], entry: Entry) -> None:
-        """Undo what has been done; note in the history what another program wrote meanwhile."""
+        """Undo what has been done, and remove the folders that were made for the rest."""
         self._undo_steps(folders, seats, entry)
         for change in entry.files[len(seats) :]:
             if change.before is None:
                 self._prune_folders(self._locate_change(change))
 
-    def _undo_steps(self, folders: _Folders, seats: Sequence[_Seat], entry: Entry | None = None) -> None:
+    def _was_done(self, seat: _Seat, entry: Entry) -> bool:
+        """Return whether the only step was done: what it took out is staged, or in the trash."""
+        staged = _hash_content(seat.staged)
+        if staged is not None:
+            return staged == seat.before
+        # In the trash, or a creation took nothing. Where another program has written since, the log tells it
+        # from a step whose content was not staged yet; a deletion stages none.
+        now = _hash_target(seat)
+        if now in {seat.before, seat.after} or seat.after is None:
+            return now == seat.after
+        last = next(self.trash.entries(), None)
+        return last is not None and last.id == entry.id
+
+    def _undo_steps(self, folders: _Folders, seats: Sequence[_Seat], entry: Entry) -> list[FileChange]:
+        """Undo what has been done; return the steps that stay, because another program wrote there meanwhile.
+
+        The history then tells of each, and of what another program wrote and goes to the trash.
+        """
         # Where a folder is a file (or a link, by now), its memory is out of reach: either its step was not
         # done, or what was taken out of it goes to the trash.
         for seat in reversed(seats):
@@ -288,15 +316,27 @@ class Journal:
                     _undo_deletion(seat)
                 else:
                     self._undo_replacement(seat, entry)
+        stayed: list[FileChange] = []
+        for seat in reversed(seats):
+            if self._stays(seat, entry):
+                stayed.append(next(change for change in entry.files if change.path == seat.path))
+                self._note_change(entry, stayed[-1], _PART)
+            else:
+                self._note_replaced_content(seat, entry)
         folders.sync()
         for seat in reversed(seats):
+            self._discard_staged(seat.staged, seat.after)
             if seat.before is None:
                 self._prune_folders(seat.place)
-            if entry:
-                self._note_replaced_content(seat, entry)
-            self._discard_staged(seat.staged, seat.after)
+        return stayed
 
-    def _undo_replacement(self, seat: _Seat, entry: Entry | None) -> None:
+    def _stays(self, seat: _Seat, entry: Entry) -> bool:
+        """Return whether a step was done and is not undone: what it took out, if anything, is staged."""
+        if _hash_content(seat.staged) != seat.before or _hash_target(seat) in {seat.before, seat.after}:
+            return False
+        return self.trash.tells_of(entry)  # which is written when all is staged, and nothing is done
+
+    def _undo_replacement(self, seat: _Seat, entry: Entry) -> None:
         if _hash_content(seat.staged) in {None, seat.after} or _hash_content(seat.target) != seat.after:
             return
         with contextlib.suppress(Raced):
@@ -304,27 +344,27 @@ class Journal:
             if _hash_content(seat.staged) != seat.after:
                 # Somebody replaced our content in this instant: theirs is the newest, so it stays. But they
                 # may have read the older one meanwhile, and overwrite their own with what they make of it.
-                if entry:
-                    self._note_replaced_content(seat, entry)
-                    data = files.read(*seat.staged).data
-                    self.trash.keep(data, digest(data))
+                self._note_replaced_content(seat, entry)
+                data = files.read(*seat.staged).data
+                self.trash.keep(data, digest(data))
                 files.exchange(seat.staged, seat.target)
 
     def _note_replaced_content(self, seat: _Seat, entry: Entry) -> None:
         """Note in the history another program's content that goes to the trash."""
         taken = _hash_content(seat.staged)
-        if taken is None or taken in {_NO_FILE, seat.after}:
+        is_theirs = taken is not None and taken not in {_NO_FILE, seat.before, seat.after}
+        if not is_theirs or not self.trash.tells_of(entry):
             return
-        now = _hash_content(seat.target)
-        self._append_change(entry, seat.path, taken, None if now == _NO_FILE else now)
+        now = _hash_target(seat)
+        after = None if now == _NO_FILE else now
+        self._note_change(entry, FileChange(path=seat.path, before=taken, after=after), _SET_ASIDE)
 
-    def _append_change(self, entry: Entry, path: str, before: str, after: str | None) -> None:
-        number = next(n for n, change in enumerate(entry.files) if change.path == path)
-        identifier = f"{entry.id}.{number}.{before[:8]}"
-        change = FileChange(path=path, before=before, after=after)
-        message = "set aside what another program wrote"
+    def _note_change(self, entry: Entry, change: FileChange, message: str) -> None:
+        number = next(n for n, each in enumerate(entry.files) if each.path == change.path)
+        identifier = f"{entry.id}.{number}.{(change.before or change.after or '')[:8]}"
         noted = replace(entry, id=identifier, message=message, files=(change,), undoes="", redoes="")
-        self.trash.record(noted)
+        if not self.trash.tells_of(noted):  # an earlier recovery may have been killed
+            self.trash.record(noted)
 
     def _finish_entry(self, seats: Sequence[_Seat], entry: Entry) -> None:
         for seat in seats:
@@ -428,14 +468,6 @@ def _read_settled_content(seat: _Seat, place: tuple[int, str]) -> bytes | None:
     return content.data
 
 
-def _was_done(seat: _Seat) -> bool:
-    """Return whether a step was done: what it took out is staged, or in the trash."""
-    staged = _hash_content(seat.staged)
-    if staged is None:  # in the trash, or a creation took nothing
-        return _hash_content(seat.target) == seat.after
-    return staged == seat.before
-
-
 def _undo_creation(seat: _Seat) -> None:
     if _hash_content(seat.staged) is not None or _hash_content(seat.target) != seat.after:
         return
@@ -451,6 +483,15 @@ def _undo_deletion(seat: _Seat) -> None:
         # Where somebody has made the file again, theirs stays, and the old content goes to the trash.
         with contextlib.suppress(Raced):
             seat.move_back()
+
+
+def _hash_target(seat: _Seat) -> str | None:
+    """Return the hash of what stands where a step is done; see `_hash_content`."""
+    try:
+        with files.translated(seat.path, "read it"):
+            return _hash_content(seat.target)
+    except PathRefused:
+        return _NO_FILE
 
 
 def _hash_content(place: tuple[int, str]) -> str | None:

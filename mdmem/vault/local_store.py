@@ -344,6 +344,12 @@ class LocalStore:
                 f"{STAGING}: files that this vault did not write here ({count}) are not used; see {ASIDE}"
             )
             self.journal.aside.clear()
+        if self.journal.stayed:
+            self._add_note(
+                "an interrupted change was undone, but not where another program has written since: "
+                "`mdmem history` has each such file as a change, which `mdmem undo ID` takes back"
+            )
+            self.journal.stayed.clear()
         return recovered
 
     def _add_note(self, text: str) -> None:

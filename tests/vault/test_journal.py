@@ -19,6 +19,7 @@ from hypothesis import given, settings, strategies as st
 
 from mdmem.diagnostic import as_json
 from mdmem.errors import MdmemError, PathRefused
+from mdmem.facade.memory import Memory
 from mdmem.vault import config, files
 from mdmem.vault.files import Raced
 from mdmem.vault.journal import ASIDE, STAGING
@@ -248,6 +249,129 @@ def test_what_was_written_since_stays(
     assert (Path(vault.root) / "a.md").read_bytes() == expected
     if staged == OLD:
         assert (Path(vault.disk.trash.path) / (digest(OLD) or "")).read_bytes() == OLD
+
+
+def part(step: tuple[bytes | None, bytes | None]) -> FileChange:
+    return FileChange(path="a.md", before=digest(step[0]), after=digest(step[1]))
+
+
+@pytest.mark.parametrize(
+    ("step", "staged", "now", "stays"),
+    [
+        (REPLACE, OLD, LATE, True),
+        (REPLACE, OLD, None, True),  # another program has deleted what holds our half
+        (REPLACE, NEW, LATE, False),  # the step was not done
+        (REPLACE, OLD, OLD, False),  # another program has undone it
+        (CREATE, None, LATE, True),
+        (CREATE, None, None, False),
+        (CREATE, NEW, LATE, False),
+        (DELETE, OLD, LATE, True),
+        (DELETE, None, LATE, False),
+    ],
+)
+def test_a_step_that_another_program_has_written_over_is_told_of_and_in_the_history(
+    vault: Vault,
+    step: tuple[bytes | None, bytes | None],
+    staged: bytes | None,
+    now: bytes | None,
+    *,
+    stays: bool,
+) -> None:
+    """The note names no file: who reads it may not see that one."""
+    made = entry(("a.md", *step), ("b.md", None, NEW))
+    put(vault, "a.md", now)
+    vault.disk.trash.record(made)
+    leave(vault, "many", made, {0: staged, 1: NEW})
+    assert len(recovered(vault)) == stays
+    assert memories(vault) == ({"a.md": now} if now else {})
+    assert [each.files for each in vault.history()] == [(part(step),)] * stays
+    assert ["an interrupted change" in note for note in vault.notes] == [True] * stays
+    assert not any("a.md" in note for note in vault.notes)
+    assert not stays or step[0] is None or vault.content(digest(OLD) or "") == OLD
+
+
+@pytest.mark.parametrize("step", [REPLACE, CREATE])
+def test_a_change_of_one_file_that_another_program_has_written_over_is_in_the_history(
+    vault: Vault, step: tuple[bytes | None, bytes | None]
+) -> None:
+    made = entry(("a.md", *step))
+    put(vault, "a.md", LATE)
+    vault.disk.trash.record(made)
+    leave(vault, "one", made, {})
+    assert recovered(vault) == [ID]
+    assert memories(vault) == {"a.md": LATE}
+
+
+def test_what_another_program_wrote_into_a_file_that_was_taken_out_is_in_the_history(vault: Vault) -> None:
+    made = entry(("a.md", OLD, None), ("b.md", None, NEW))
+    put(vault, "a.md", LATE)
+    vault.disk.trash.record(made)
+    leave(vault, "many", made, {0: b"theirs\n", 1: NEW})
+    recovered(vault)
+    assert next(vault.history()).message == "set aside what another program wrote"
+    assert vault.content(digest(b"theirs\n") or "") == b"theirs\n"
+
+
+def test_a_step_that_stays_is_in_the_history_once_however_often_recovery_is_killed(tmp_path: Path) -> None:
+    def again(root: str) -> None:
+        Vault(root).recover()
+
+    for stop in range(1, 500, 1 if speed.is_all else 9):
+        (tmp_path / str(stop)).mkdir()
+        vault = made(tmp_path / str(stop))
+        steps = entry(("a.md", OLD, NEW), ("b.md", OLD, NEW), ("n/c.md", None, NEW))
+        for path in ("a.md", "b.md", "n/c.md"):
+            put(vault, path, LATE)
+        vault.disk.trash.record(steps)
+        leave(vault, "many", steps, {0: OLD, 1: OLD})
+        was_killed = killed(partial(again, vault.root), stop)
+        vault.recover()
+        assert os.listdir(staging(vault)) == []
+        assert sorted(each.files[0].path for each in vault.history()) == ["a.md", "b.md", "n/c.md"]
+        if not was_killed:
+            return
+    pytest.fail("it never ended")
+
+
+def test_half_of_a_change_that_a_killed_process_left_below_another_programs_words_can_be_undone(
+    tmp_path: Path,
+) -> None:
+    """An editor has saved more below our half before anybody recovers; each note has a link to `a.md`."""
+    linked = {f"{name}.md": f"See [[a]].\n\nThis is {name}.\n".encode() for name in "xyz"}
+
+    def move(root: Path) -> None:
+        Memory(str(root)).mv("a.md", "b.md")
+
+    def begun(name: str) -> Path:
+        root = laid(tmp_path / name, {"a.md": b"# A\n", **linked})
+        Memory(str(root)).ls()
+        return root
+
+    move(begun("unharmed"))  # what it imports, the processes have
+    halves: set[int] = set()
+    for stop in range(1, 500, 1 if speed.is_all else 4):
+        root = begun(str(stop))
+        if not killed(partial(move, root), stop):
+            break
+        is_pending = any(name.endswith(".many") for name in os.listdir(root / STAGING))
+        half = [name for name in linked if b"[[b]]" in (root / name).read_bytes()] if is_pending else []
+        for name in half:
+            with (root / name).open("ab") as file:
+                file.write(LATE)
+        memory = Memory(str(root))
+        found = memory.ls()
+        assert not half or (root / "a.md").exists()
+        assert len(found) == 1 + len(linked)
+        assert all((root / name).read_bytes().endswith(b"\nlate\n") for name in half)
+        told = [note for note in memory.vault.notes if "interrupted change" in note]
+        assert len(told) == bool(half)
+        parts = [entry for entry in memory.history() if entry.message.startswith("part of")]
+        assert sorted(entry.files[0].path for entry in parts) == half
+        for entry in parts:
+            memory.undo(entry.id)
+        assert all((root / name).read_bytes() == linked[name] + LATE for name in half)
+        halves.add(len(half))
+    assert halves >= ({0, 1, 2, 3} if speed.is_all else {0, 3})
 
 
 def test_what_stands_in_a_staged_file_and_nobody_expected_goes_to_the_trash(vault: Vault) -> None:
@@ -756,7 +880,7 @@ else:
 
 def test_a_full_disk_changes_nothing_and_names_the_file(vault: Vault) -> None:
     put(vault, "a.md", OLD)
-    subprocess.run([sys.executable, "-c", FULL, vault.root], check=True)
+    subprocess.run([sys.executable, "-B", "-c", FULL, vault.root], check=True)
     assert memories(vault) == {"a.md": OLD}
     assert os.listdir(staging(vault)) == []
     assert not (Path(vault.root) / "n").exists()

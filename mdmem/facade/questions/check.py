@@ -116,6 +116,7 @@ class Check:
         from mdmem.index.links.references import (  # noqa: PLC0415 - start-up
             CODE,
             LINKS,
+            LinkJudge,
             check_citations,
             check_links,
             find_repairs,
@@ -125,18 +126,20 @@ class Check:
 
         view = self._view()
         yield from find_repeats(view, [path for path in paths or () if path in self._named])
-        names = names_for(view, paths)
-        repairs = find_repairs(view, names)
-        wrong = (AMBIGUOUS, DANGLING)
-        broken = {o.place.path for o in occurrences(view, types=LINKS, paths=paths) if o.place.state in wrong}
-        gone = (*STALE, DANGLING)
-        stale = {o.place.path for o in occurrences(view, types=CODE, paths=paths) if o.place.state in gone}
+        judge = LinkJudge(view, names_for(view, paths))
+        repairs = find_repairs(view, judge.names)
+        wrong = {**dict.fromkeys(LINKS, (AMBIGUOUS, DANGLING)), **dict.fromkeys(CODE, (*STALE, DANGLING))}
+        pointing = occurrences(view, types=wrong, paths=paths, links=judge)
+        found = {
+            (each.type in LINKS, each.place.path) for each in pointing if each.place.state in wrong[each.type]
+        }
+        broken, stale = ({path for is_link, path in found if is_link is wanted} for wanted in (True, False))
         shared = {path for _, same in find_same_ids(view) for path in same}
         with Workspace.of(view.vault) as workspace:
             for path in sorted(broken | stale | (shared if paths is None else shared.intersection(paths))):
                 with suppress(*CANNOT_READ):  # which is told already
                     document = view.read(path)
-                    yield from check_links(view, document, repairs, names) if path in broken else ()
+                    yield from check_links(view, document, repairs, judge) if path in broken else ()
                     yield from check_citations(view, document, workspace) if path in stale else ()
                     yield from check_id(view, document)
 

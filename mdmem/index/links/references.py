@@ -54,6 +54,7 @@ from mdmem.index.links.resolve import (
     resolve_link,
     turn_link,
     turn_links,
+    without_places,
 )
 from mdmem.vault.paths import is_under
 
@@ -266,16 +267,20 @@ def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
 
 
 def occurrences(
-    view: View, *, types: Collection[str] = (), paths: Collection[str] | None = None
+    view: View,
+    *,
+    types: Collection[str] = (),
+    paths: Collection[str] | None = None,
+    links: LinkJudge | None = None,
 ) -> Iterator[Occurrence]:
     """Yield every reference at every place, by kind of reference.
 
-    Within one, in the order of path and line.
+    Within one, in the order of path and line. `links` judges those of `view`, where more is asked of them.
     """
     wanted = frozenset(types or TYPES)
     pointing: list[Iterator[Occurrence]] = []
     if wanted & {NOTE, HEADING, BLOCK, FILE}:
-        pointing.append(_link_occurrences(view, paths))
+        pointing.append(_link_occurrences(view, paths, links or LinkJudge(view, names_for(view, paths))))
     if wanted.intersection(CODE):
         pointing.append(_citation_occurrences(view, paths))
     yield from (occurrence for occurrence in chain(*pointing) if occurrence.type in wanted)
@@ -291,20 +296,21 @@ def occurrences(
 def unresolved(around: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
     """Yield the findings about links of each memory that has a broken one."""
     broken, repairs = (DANGLING, AMBIGUOUS), find_repairs(around, around.all_names)
+    judge = LinkJudge(around, around.all_names)
     for path in dict.fromkeys(link.place.path for link in links if link.place.state in broken):
         with suppress(*CANNOT_READ):  # which is reported elsewhere
-            yield from check_links(around, around.read(path), repairs, around.all_names)
+            yield from check_links(around, around.read(path), repairs, judge)
 
 
 def find_repairs(around: View, names: Names | None = None) -> Repairs:
-    """Return what `doctor --fix` would do with links; `names` as `check_links` takes them."""
+    """Return what `doctor --fix` would do with links; `names` are those of `around`, if they are loaded."""
     suffixes = around.vault.suffixes
     known = Known(names or around, around.sources, around.read, around.stands, suffixes)
     return Repairs(known, around.moves())
 
 
 def check_links(
-    around: View, document: Document, repairs: Repairs, names: Names | None = None
+    around: View, document: Document, repairs: Repairs, judge: LinkJudge | None = None
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with the links of a memory: nothing is there, or more than one thing is meant.
 
@@ -312,16 +318,16 @@ def check_links(
         around: what stands around the memory.
         document: the memory.
         repairs: what `find_repairs` returns.
-        names: the names of `around`, where these are loaded for many memories.
+        judge: judges the links of `around`; one for many memories.
     """
     targets: dict[int, tuple[str, bool]] | None = None
-    read = lru_cache(maxsize=_FEW)(around.read)
+    judge = judge or LinkJudge(around, around)
     is_data = around.vault.is_data(document)
-    for link in () if is_data else turn_links(names or around, document, document.path):
+    for link in () if is_data else turn_links(judge.names, document, document.path):
         if link.kind == "reference":  # its definition says where it leads
             continue
-        meant = resolve_link(names or around, link, document.path)
-        judged = judge_link(around, document.path, link, meant, around.anchors, read)
+        meant = judge.resolve(link, document.path)
+        judged = judge.judge(link, document.path, meant)
         if judged.state == DANGLING and _may_lead_nowhere(document, link, link.span.start):
             continue
         if judged.state not in {DANGLING, AMBIGUOUS}:
@@ -334,7 +340,7 @@ def check_links(
                 targets = repairs.find_targets(document) if repairs.moved else {}
             target, has_moved = targets.get(link.target_span.start, ("", False))
             code, hint = "dangling-link", _NO_TARGET
-            elsewhere = "" if is_anchor else _find_elsewhere(around, names or around, link, document.path)
+            elsewhere = "" if is_anchor else _find_elsewhere(around, judge.names, link, document.path)
             hint = f"{elsewhere} has this name: link to it, or make one here" if elsewhere else hint
             if target and not is_anchor:
                 what = "it has moved to" if has_moved else "this memory has moved, and the link means"
@@ -448,30 +454,17 @@ def names_for(view: View, paths: Collection[str] | None) -> View | LoadedNames:
     return view.all_names if paths is None or len(paths) > _FEW else view
 
 
-def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
-    names = names_for(view, paths)
-
-    resolved = lru_cache(maxsize=_REMEMBERED)(partial(resolve_link, names))
-
-    mounted = names.layout.mounted
-    headings = lru_cache(maxsize=_REMEMBERED)(names.anchors)
-    read = lru_cache(maxsize=_FEW)(view.read)
+def _link_occurrences(view: View, paths: Collection[str] | None, judge: LinkJudge) -> Iterator[Occurrence]:
     for path, day, line, kind, *said, at in _find_rows(
         view, "links", "x.line, x.kind, x.target, x.anchor, x.alias, x.start", paths
     ):
-        # What a target means is the same in any memory of a folder, unless the file stands elsewhere, or its
-        # own address counts.
-        row = turn_link(names, kept_link(kind, *said), path)
-        target, mark = row.target, row.anchor
-        is_alike = path not in mounted and (kind not in PATH_KINDS or target.endswith(MARKDOWN_SUFFIXES))
-        source = f"{path[: path.rfind('/') + 1]}_" if is_alike else path
-        asked = row._replace(anchor="", anchor_span=row.span)
-        meant = resolved(asked, source) if target else Resolution(path, (path,), "self")
-        judged = judge_link(view, path, row, meant, headings, read)
+        row = turn_link(judge.names, kept_link(kind, *said), path)
+        judged = judge.judge(row, path, judge.resolve(row, path))
         if judged.state == DANGLING:
             with suppress(*CANNOT_READ):  # which is told elsewhere
-                judged = judged._replace(state=UNKNOWN) if _may_lead_nowhere(read(path), row, at) else judged
-        written = f"{target}#{mark}" if mark else target
+                is_none = _may_lead_nowhere(judge.read(path), row, at)
+                judged = judged._replace(state=UNKNOWN) if is_none else judged
+        written = f"{row.target}#{row.anchor}" if row.anchor else row.target
         place = ReferencePlace(path, line, judged.state, judged.detail)
         yield Occurrence(judged.type, judged.goal, place, day, written, kind)
 
@@ -515,49 +508,61 @@ class JudgedLink(NamedTuple):
     detail: str = ""
 
 
-def judge_link(
-    around: View,
-    path: str,
-    link: Link,
-    meant: Resolution,
-    headings: Callable[[str], Anchors],
-    read: Callable[[str], Document],
-) -> JudgedLink:
-    """Return what a link in the memory at `path` leads to.
+class LinkJudge:
+    """What links mean and lead to. What many of them ask is found out once.
 
     Args:
         around: what there is to link to.
-        path: the memory.
-        link: as it stands in the memory, or as the index keeps it.
-        meant: what its target means.
-        headings: what an anchor can name in a memory, as the index keeps it.
-        read: returns a memory, for what else it can name.
+        names: its names; loaded, where many links are judged.
     """
-    kind, target, mark = link.kind, link.target, link.anchor
-    file = meant.path if meant.rule == "attachment" and not meant.ambiguous else None
-    if meant.path is None and (kind in PATH_KINDS or kind == "field"):
-        file = (file_beside if kind in PATH_KINDS else file_named)(around, path, target)
-    if meant.path is None and file is None:
-        file = find_unread(around, path, target, as_path=kind in PATH_KINDS)
-    if file is not None:
-        return JudgedLink(FILE, file)
-    type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
-    if meant.path is None:
-        has_suffix = bool(posixpath.splitext(target)[1]) and not target.endswith(ANY_SUFFIXES)
-        detail = f"there is no memory{' or file' if has_suffix else ''} {target!r}"
-        state = _judge_broken(around, path, link, meant, read)
-        return JudgedLink(type_, f"{target}#{mark}" if mark else target, state, detail)
-    goal = f"{meant.path}#{mark}" if mark else meant.path
-    if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
-        is_range = LABEL_FIRST in find_site(around.layout, path).traits
-        marks = [_LEFT_OUT.sub("", each) for each in mark.split(":#")] if is_range else [mark]
-        found = (_judge_anchor(read, headings(meant.path), each, meant.path) for each in marks if each)
-        detail = next(filter(None, found), "")
-        if detail:
-            return JudgedLink(type_, goal, _judge_broken(around, path, link, meant, read), detail)
-    if meant.ambiguous:
-        return JudgedLink(type_, goal, AMBIGUOUS, _name_others(meant))
-    return JudgedLink(type_, goal)
+
+    def __init__(self, around: View, names: View | LoadedNames) -> None:
+        self.names = names
+        self.read = lru_cache(maxsize=_FEW)(around.read)
+        self._around = around
+        self._mounted = names.layout.mounted
+        remembered = lru_cache(maxsize=_REMEMBERED)
+        self._resolve = remembered(partial(resolve_link, names))
+        self._miss = remembered(partial(_judge_anchor, self.read, remembered(names.anchors)))
+
+    def resolve(self, link: Link, path: str) -> Resolution:
+        """Return what a link in the memory at `path` means, behind `turn_link`."""
+        if not link.target:
+            return Resolution(path, (path,), "self")
+        # It is the same in any memory of a folder, unless the file stands elsewhere or its address counts.
+        by_address = link.kind in PATH_KINDS and not link.target.endswith(MARKDOWN_SUFFIXES)
+        is_alike = path not in self._mounted and not by_address
+        asked = without_places(self.names, link, path)
+        return self._resolve(asked, f"{path[: path.rfind('/') + 1]}_" if is_alike else path)
+
+    def judge(self, link: Link, path: str, meant: Resolution) -> JudgedLink:
+        """Return what a link in the memory at `path` leads to, where its target means `meant`."""
+        around = self._around
+        kind, target, mark = link.kind, link.target, link.anchor
+        file = meant.path if meant.rule == "attachment" and not meant.ambiguous else None
+        if meant.path is None and (kind in PATH_KINDS or kind == "field"):
+            file = (file_beside if kind in PATH_KINDS else file_named)(around, path, target)
+        if meant.path is None and file is None:
+            file = find_unread(around, path, target, as_path=kind in PATH_KINDS)
+        if file is not None:
+            return JudgedLink(FILE, file)
+        type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
+        if meant.path is None:
+            has_suffix = bool(posixpath.splitext(target)[1]) and not target.endswith(ANY_SUFFIXES)
+            detail = f"there is no memory{' or file' if has_suffix else ''} {target!r}"
+            state = _judge_broken(around, path, link, meant, self.read)
+            return JudgedLink(type_, f"{target}#{mark}" if mark else target, state, detail)
+        goal = f"{meant.path}#{mark}" if mark else meant.path
+        if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
+            is_range = LABEL_FIRST in find_site(around.layout, path).traits
+            marks = [_LEFT_OUT.sub("", each) for each in mark.split(":#")] if is_range else [mark]
+            found = (self._miss(meant.path, each) for each in marks if each)
+            detail = next(filter(None, found), "")
+            if detail:
+                return JudgedLink(type_, goal, _judge_broken(around, path, link, meant, self.read), detail)
+        if meant.ambiguous:
+            return JudgedLink(type_, goal, AMBIGUOUS, _name_others(meant))
+        return JudgedLink(type_, goal)
 
 
 def _judge_broken(
@@ -633,11 +638,14 @@ def find_unread(around: View, path: str, target: str, *, as_path: bool = False) 
     return resolve(names, target, path, as_path=as_path).path if around.unread else None
 
 
-def _judge_anchor(read: Callable[[str], Document], anchors: Anchors, mark: str, path: str) -> str:
+def _judge_anchor(
+    read: Callable[[str], Document], find_anchors: Callable[[str], Anchors], path: str, mark: str
+) -> str:
     """Return why an anchor names nothing in a memory; empty where it does.
 
     Of headings that have it in common the first one is meant, as in every reader.
     """
+    anchors = find_anchors(path)
     if mark.startswith("^"):
         return "" if mark[1:].casefold() in anchors.blocks else f"{path} has no block {mark}"
     if anchor.match(anchors.headings, mark):

@@ -131,6 +131,12 @@ def kept_link(kind: str, target: str, anchor: str = "", alias: str = "") -> Link
     return Link(kind, False, nowhere, 0, target, nowhere, anchor, nowhere, alias, behind)  # noqa: FBT003
 
 
+def without_places(names: Names, link: Link, source: str) -> Link:
+    """Return what of a link in the memory `source` decides which memory it means."""
+    is_label = _may_be_label(link) and LABEL_FIRST in find_site(names.layout, source).traits
+    return kept_link(link.kind, link.target, "", link.alias if is_label else "")
+
+
 def resolve_link(names: Names, link: Link, source: str) -> Resolution:
     """Return what a link in the memory `source` means."""
     turned = turn_link(names, link, source)

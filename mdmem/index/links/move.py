@@ -1,7 +1,8 @@
 """Moving memories: one plan that moves them and rewrites every link that would mean something else.
 
 A link is asked what it means before the move, and what it would mean after it, as it is written. Where the
-two differ, it is written again, in its own style. Only memories that hold a link with a key of a memory that
+two differ, it is written again, in its own style. One that could mean several memories goes on to mean the
+one that readers took, and a warning says so. Only memories that hold a link with a key of a memory that
 moves are read, so the cost does not grow with the vault.
 """
 
@@ -10,19 +11,24 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.diagnostic import Diagnostic
 from mdmem.document import relink
 from mdmem.document.document import Document, without_suffix
 from mdmem.document.edit import TextEdit
 from mdmem.document.markdown import citation as text_citation
+from mdmem.document.text.tokens import first_of
+from mdmem.document.tree import Flaw
 from mdmem.errors import CANNOT_READ, AlreadyExists, DocumentRefused, EditRefused
 from mdmem.index.database import Name, key_of, keys_of, names_of, stem_keys
 from mdmem.index.links import resolve
 from mdmem.index.links.dialect import PAGES, SITE, find_site, list_page_names
 from mdmem.index.links.names import ChangedNames, Names
 from mdmem.index.links.resolve import (
+    NOTHING,
     PATH_KINDS,
     QUIET_KINDS,
     Resolution,
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
 
 # What a path begins with that is none: the home folder, and names that a tool gives to folders of its own.
 _ALIASES = "~@$"
+_NAMED = 4  # of the memories that a link could mean
 Sources = Callable[[Collection[str]], Iterable[str]]
 Read = Callable[[str], Document]
 Stands = Callable[[str], bool]
@@ -102,8 +109,8 @@ def move_names(
 def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | None = None) -> EditPlan:
     """Return the plan that moves memories, old path to new path, and keeps what every link means.
 
-    A link that was ambiguous stays as it is. Where its winner becomes another one by that, the plan says so
-    (`left_out`), as it does for memories that could not be looked into.
+    A link that was ambiguous is written again where its winner would become another one, and `warnings` has
+    it. What could not be looked into, or cannot be written, is in `left_out`.
 
     Args:
         moves: memories, and attachments, which somebody else moves: of these only the links follow.
@@ -133,7 +140,10 @@ def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | No
         changes.append(Change(path=old, before=document, edits=tuple(edits), move_to=new))
     changes += shift.others(keys, moves)
     return EditPlan(
-        changes=tuple(changes), message=_describe_moves("move", moves), left_out=tuple(shift.left_out)
+        changes=tuple(changes),
+        message=_describe_moves("move", moves),
+        left_out=tuple(shift.left_out),
+        warnings=tuple(shift.warnings),
     )
 
 
@@ -269,6 +279,7 @@ class Shift:
 
     Attributes:
         left_out: what could not be decided or looked into, in words.
+        warnings: the links that could mean several memories, and are written so that they mean one.
     """
 
     def __init__(
@@ -288,6 +299,7 @@ class Shift:
             is_done: the change has happened already.
         """
         self.left_out: list[str] = []
+        self.warnings: list[Diagnostic] = []
         self._known = known
         self._before = before
         self._after = after
@@ -331,19 +343,23 @@ class Shift:
             self.left_out.append(error.message)
             return {}
         edits: dict[int, TextEdit] = {}
-        told: dict[tuple[str, str, str], str] = {}  # links that say the same have to say the same
+        told: dict[
+            tuple[str, str, str], tuple[str, Resolution]
+        ] = {}  # links that say the same have to say the same
         for link in links:
             # References share the target of their definition.
             if link.target_span.start in edits or (keys is not None and not has_key(link, keys)):
                 continue
             said = link.kind, link.target, link.anchor if link.kind != "wikilink" else link.alias
-            target = told.get(said) if link.target else ""
-            if target is None:
+            found = told.get(said) if link.target else ("", NOTHING)
+            if found is None:
                 left = len(self.left_out)
-                target = self._new_target(link, here, there)
+                was = resolve_link(self._before, link, here)
+                found = self._new_target(link, was, here, there), was
                 if len(self.left_out) == left:  # else each of them is named
-                    told[said] = target
-            if target and (edit := self._retarget_link(document, link, target, there)):
+                    told[said] = found
+            target, was = found
+            if target and (edit := self._retarget_link(document, link, target, there, was)):
                 edits[link.target_span.start] = edit
         if here.rpartition("/")[0] != there.rpartition("/")[0]:
             for citation in citations:
@@ -352,15 +368,23 @@ class Shift:
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, path))
         return edits
 
-    def _retarget_link(self, document: Document, link: Link, target: str, there: str) -> TextEdit | None:
+    def _retarget_link(
+        self, document: Document, link: Link, target: str, there: str, was: Resolution
+    ) -> TextEdit | None:
         try:
-            return relink.retarget(link, document.text, target)
+            edit = relink.retarget(link, document.text, target)
         except EditRefused as error:
             self.left_out.append(f"{there}:{link.line}: {error.reason}: it stays as it is")
             return None
+        if was.ambiguous:
+            named = first_of(was.candidates, _NAMED)
+            message = f"{link.target!r} could mean {named}: it led to {was.path}, and says {target!r} now"
+            hint = "name the other one where that was meant"
+            flaw = Flaw(link.target_span, "ambiguous-link", message, hint, link.target, "warning")
+            self.warnings.append(replace(document.diagnose(flaw), path=there))
+        return edit
 
-    def _new_target(self, link: Link, here: str, there: str) -> str:
-        was = resolve_link(self._before, link, here)
+    def _new_target(self, link: Link, was: Resolution, here: str, there: str) -> str:
         now = resolve_link(self._after, link, there)
         if was.path is None:
             return self._new_astray_target(link, here, there)
@@ -384,7 +408,9 @@ class Shift:
         is_lost = is_lost and not resolve.is_way(self._after, link, wanted, there)
         if is_kept and is_read_alike and not (is_detour or is_lost) and not (is_recased and is_named):
             return ""
-        if was.ambiguous or (self._is_done and now.path is not None and now.path != wanted):
+        # After the change, nobody knows which of several was meant before; and an id is given to one only.
+        is_unclear = was.ambiguous and (self._is_done or bool(self._ids))
+        if is_unclear or (self._is_done and now.path is not None and now.path != wanted):
             self._leave_link(link, there, was, now)
             return ""
         if was.rule == "id" and wanted in self._ids:
@@ -396,6 +422,11 @@ class Shift:
         new = resolve.spell(
             self._after, link, wanted, there, was=was.path, here=here, is_from_disk=is_from_disk
         )
+        if was.ambiguous and not resolve.means(
+            resolve_link(self._after, link._replace(target=new), there), wanted
+        ):
+            self._leave_link(link, there, was, now)
+            new = link.target
         return "" if new == link.target else new
 
     def _spell_detour(self, link: Link, here: str, there: str, old: str, new: str) -> str:

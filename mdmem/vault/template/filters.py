@@ -102,7 +102,7 @@ def _deepen_heading(text: str, part: Heading, shift: int) -> TextEdit:
         return TextEdit(atx.start("marks"), atx.end("marks"), marks)
     title = _CLOSING_MARKS.sub(r"\\\1", line(part.title))
     end = "\n" if text.endswith("\n", *part.span) else ""
-    return TextEdit(*part.span, f"{marks} {title}{end}")
+    return TextEdit(*part.span, f"{marks} {title}".rstrip() + end)
 
 
 def _close_blocks(text: str) -> str:

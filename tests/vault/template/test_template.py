@@ -665,6 +665,7 @@ def test_a_heading_is_one_heading_whatever_its_text(text: str) -> None:
 @given(text=TRICKY, level=st.integers(0, 5))
 @example(text="# a\n```\nb", level=2)
 @example(text="a\n===\n<!-- b", level=1)
+@example(text="\u2028\n===", level=1)
 @settings(max_examples=examples(500))
 def test_a_text_put_under_a_heading_stays_in_its_section(text: str, level: int) -> None:
     placed = filters.under(text, level)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mdmem
 from tests.editor.lsp.client import SECONDS, Client, Refused, uri
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,12 +146,18 @@ def test_one_server_serves_two_vaults(desk: Desk, file: Path, tmp_path: Path) ->
     assert {each["location"]["uri"] for each in found} >= {uri(target), uri(desk.root / "b.md")}
 
 
+def is_removed(folder: Path) -> bool:
+    """Remove a folder in which a server may make a file meanwhile."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
+
+
 def test_of_a_vault_that_is_deleted_nothing_more_is_told(desk: Desk, file: Path, tmp_path: Path) -> None:
     mdmem.init(tmp_path / "memories")
     (tmp_path / "memories/c.md").write_text("# Other vault\n")
     desk.editor.open(tmp_path / "memories/c.md")
     assert answers(desk, file)
-    shutil.rmtree(tmp_path / "memories")
+    until(partial(is_removed, tmp_path / "memories"))
     found = desk.client.request("workspace/symbol", {"query": "b.md"})
     assert [each["location"]["uri"] for each in found] == [uri(desk.root / "b.md")]
     moves = [{"oldUri": uri(desk.root / "b.md"), "newUri": uri(desk.root / "d.md")}]

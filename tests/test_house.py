@@ -119,6 +119,7 @@ INLINE = {
         "most changes move, import and end nothing, and most commands ask no index",
         {
             "index.view",
+            "index.code.citations",
             "index.links.lineage",
             "index.links.move",
             "index.links.outside",

@@ -52,6 +52,7 @@ from mdmem.vault.plan import AttachmentChange, Change, EditPlan, LinkPlace, dele
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from mdmem.index.links.move import Known
     from mdmem.index.view import Value, View
 
 
@@ -507,21 +508,31 @@ class Verbs(Generic[R]):
 
     def rename_heading(self, path: StrPath, old: str, new: str) -> R:
         """Give a heading, found by its title or heading path, a new title; every link to it follows."""
-        from mdmem.index.links import move, rename  # noqa: PLC0415 - start-up
+        from mdmem.index.links.rename import rename_heading  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename.rename_heading(move.known(self._view()), path_text(path), old, new))
+        return self._run_rename(lambda known: rename_heading(known, path_text(path), old, new))
 
     def rename_block(self, path: StrPath, old: str, new: str) -> R:
         """Give a block a new id (`fact1` or `^fact1`); every link to it follows."""
-        from mdmem.index.links import move, rename  # noqa: PLC0415 - start-up
+        from mdmem.index.links.rename import rename_block  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename.rename_block(move.known(self._view()), path_text(path), old, new))
+        return self._run_rename(lambda known: rename_block(known, path_text(path), old, new))
 
     def rename_id(self, path: StrPath, new: str) -> R:
         """Give a memory a new `id`; every link that says the old one follows."""
-        from mdmem.index.links import move, rename  # noqa: PLC0415 - start-up
+        from mdmem.index.links.rename import rename_id  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename.rename_id(move.known(self._view()), path_text(path), new))
+        return self._run_rename(lambda known: rename_id(known, path_text(path), new))
+
+    def _run_rename(self, build: Callable[[Known], EditPlan]) -> R:
+        from mdmem.index.code.citations import keep_stale  # noqa: PLC0415 - start-up
+        from mdmem.index.links.move import known  # noqa: PLC0415 - as above
+
+        def build_all() -> EditPlan:
+            view = self._view()
+            return keep_stale(view, build(known(view)))
+
+        return self._run(build_all)
 
     def rename_tag(self, old: str, new: str) -> R:
         """Rename a tag, and those below it, in every memory."""

@@ -183,7 +183,8 @@ class EditPlan:
     @property
     def links_rewritten(self) -> int:
         """How many links and citations follow what moves."""
-        return sum(len(each.edits) for each in self.changes) if self.moves else 0
+        edits = (edit for each in self.changes if self.moves for edit in each.edits)
+        return sum(not edit.new.startswith("<!-- pin ") for edit in edits)
 
     @property
     def files(self) -> tuple[FileChange, ...]:

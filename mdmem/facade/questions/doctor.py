@@ -20,6 +20,7 @@ from mdmem.facade.questions.check import find_hidden, find_same_ids, tell_guests
 from mdmem.git.repository import Repository
 from mdmem.hosts.hosts import find_commands
 from mdmem.index import ripgrep
+from mdmem.index.code.citations import keep_stale
 from mdmem.index.links.dialect import find_site
 from mdmem.index.links.lineage import check_lineage
 from mdmem.index.links.move import known, repair
@@ -222,7 +223,7 @@ def fix_ignores(vault: Vault, *, dry_run: bool) -> list[str]:
 
 def plan_fixes(view: View) -> EditPlan:
     """Return the plan that fixes links to memories that were moved by other programs."""
-    return repair(known(view), view.moves())
+    return keep_stale(view, repair(known(view), view.moves()))
 
 
 def _remove_other_indexes(vault: Vault) -> None:

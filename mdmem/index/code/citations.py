@@ -19,6 +19,7 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
@@ -292,7 +293,7 @@ class _Judging(NamedTuple):
             return Judgement(CHANGED, current.path, reason="the file is not what was pinned", against="pin")
         return self._judge_lines(current, *lines) if lines else self._judge_symbol(current)
 
-    def _find_then(self) -> _Then | None:
+    def find_then(self) -> _Then | None:
         workspace, citation = self.workspace, self.citation
         commit = workspace.commit_of(self.citing, citation.line)
         source = workspace.then(commit, self.path) if commit else None
@@ -313,7 +314,7 @@ class _Judging(NamedTuple):
 
     def _judge_symbol(self, current: Source) -> Judgement:
         symbol = self.citation.symbol
-        then = self._find_then()
+        then = self.find_then()
         against = then.against if then else ""
         place = current.place(symbol)
         if place is None:
@@ -354,7 +355,7 @@ class _Judging(NamedTuple):
     # ---------------------------------------------------------------------------------------------- lines
 
     def _judge_lines(self, current: Source, first: int, last: int) -> Judgement:
-        then = self._find_then()
+        then = self.find_then()
         if then is not None and then.source is not None:
             return self._judge_by_source(then, then.source, current, first, last)
         if then is not None:
@@ -447,7 +448,41 @@ Edits = Callable[[Workspace, _Judged], Iterator[TextEdit]]
 
 def repointed(view: View, paths: Collection[str] | None = None) -> EditPlan:
     """Return the plan that makes every citation of code that has moved say where it is now."""
-    return _make_plan(view, paths, _edit_moved, "re-point citations")
+    return keep_stale(view, _make_plan(view, paths, _edit_moved, "re-point citations"))
+
+
+def keep_stale(view: View, plan: EditPlan) -> EditPlan:
+    """Return a plan that also pins what was cited in the lines that it rewrites, where that is stale.
+
+    A line that is rewritten would say of the code as it is now that it is what was cited.
+    """
+    with Workspace.of(view.vault, view.unsaved) as workspace:
+        changes = tuple(
+            replace(each, edits=(*each.edits, *_pin_stale(view, workspace, each))) for each in plan.changes
+        )
+    return replace(plan, changes=changes)
+
+
+def _pin_stale(view: View, workspace: Workspace, change: Change) -> Iterator[TextEdit]:
+    document = change.before
+    if document is None or not change.edits or not document.citations:
+        return
+    number = document.lines.number
+    spans = [(number(edit.start), number(edit.end)) for edit in change.edits]
+    citing, seen = view.in_workspace(document.path), view.first_seen(document.path)
+    for citation in document.citations:
+        start, end = citation.locator_span.start, citation.pin_span.end
+        is_rewritten = any(edit.end > start and edit.start <= end for edit in change.edits)
+        if citation.pin or is_rewritten or not any(a <= citation.line <= b for a, b in spans):
+            continue
+        known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
+        state = judge(workspace, citing, citation, known).state
+        is_led = any(edit.end > citation.span.start and edit.start < start for edit in change.edits)
+        if state in STALE and not (state == MOVED and is_led):  # which says where it is now
+            path = path_of(workspace, citing, citation) or ""
+            then = _Judging(workspace, citing, citation, path, known).find_then()
+            if then and then.pin:
+                yield TextEdit(*citation.pin_span, f"<!-- pin {then.pin} -->")
 
 
 def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = False) -> EditPlan:

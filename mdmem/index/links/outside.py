@@ -11,7 +11,7 @@ from mdmem.document import relink
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.errors import EditRefused, plural
-from mdmem.index.code.citations import path_of
+from mdmem.index.code.citations import keep_stale, path_of
 from mdmem.index.code.cited_path import candidates
 from mdmem.index.code.workspace import Workspace
 from mdmem.index.links import move
@@ -54,7 +54,7 @@ def move_files(
         made = sorted(edit for edit in edits[change.path].values() if text[edit.start : edit.end] != edit.new)
         if made or change.move_to:
             changes.append(replace(change, edits=tuple(made)))
-    return replace(plan, changes=tuple(changes), left_out=(*plan.left_out, *left_out))
+    return keep_stale(view, replace(plan, changes=tuple(changes), left_out=(*plan.left_out, *left_out)))
 
 
 def _follow_files(

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.diagnostic import Span
 from mdmem.document.markdown.inline import Citation
+from mdmem.facade.memory import Memory
 from mdmem.index.code import citations
 from mdmem.index.code.citations import Judgement, locator, path_to, pinned, pinning, repointed
 from mdmem.index.code.workspace import LineMap, Source, Workspace, pin_of
@@ -1003,6 +1004,43 @@ def test_what_changed_is_gone_or_ambiguous_stays_as_it_is(work: Work) -> None:
     assert repointed(work.view).changes == ()
     work.put({"src/app.py": f"x\ntwo = 2\n{'y' * 9}\ntwo = 2\n"})
     assert "L2`" in (work.root / "notes/a.md").read_text()
+
+
+REWRITES: dict[str, Callable[[Memory], object]] = {
+    "fix": lambda memory: memory.references.fix(),
+    "mv": lambda memory: memory.mv("notes/b.md", "notes/c.md"),
+    "heading": lambda memory: memory.rename_heading("notes/b.md", "B", "Bee"),
+    "block": lambda memory: memory.rename_block("notes/b.md", "f1", "f2"),
+    "doctor": lambda memory: memory.doctor(fix=True),
+}
+
+
+def list_stale(memory: Memory) -> list[tuple[str, str]]:
+    """The locators that are stale, and how."""
+    found = ((each.target, place) for each in memory.references.list() for place in each.places)
+    return sorted((said.rpartition("#")[2], at.state) for said, at in found if at.state in citations.STALE)
+
+
+@cases("how", REWRITES)
+def test_what_is_stale_stays_so_where_mdmem_rewrites_its_line(tmp_path: Path, how: str) -> None:
+    work = Work(tmp_path / "ws")
+    cited = "`src/app.py#L1`, `src/app.py#L2`, `src/app.py#L3`"
+    work.note(f"{cited}: [[b]], [[b#B]], [[b#^f1]]\n`src/app.py#L2`\n")
+    work.note("# B\n\nfact ^f1\n", "notes/b.md")
+    work.commit()
+    work.put({"src/app.py": SHIFTED.replace("two = 2", "two = 22")})
+    work.commit()
+    memory = Memory(str(work.root))
+    stale = list_stale(memory)
+    assert stale == [("L1", "moved"), ("L2", "changed"), ("L2", "changed"), ("L3", "moved")]
+    if how == "doctor":
+        (work.root / "notes/b.md").rename(work.root / "notes/c.md")
+    REWRITES[how](memory)
+    first, second = (work.root / "notes/a.md").read_text().splitlines()
+    assert (f"`src/app.py#L2`{pin('two = 2')}, " in first, second) == (True, "`src/app.py#L2`")
+    work.commit()
+    assert list_stale(memory) == (stale[1:3] if how == "fix" else stale)
+    work.index.close()
 
 
 def test_only_the_named_memories_are_changed_and_what_cannot_be_read_is_left_out(work: Work) -> None:

@@ -149,6 +149,11 @@ def locator(written: str, first: int, last: int) -> str:
     return f"{start}{to}{last}{style['last_column'] or ''}"
 
 
+_FIRST_SEEN = "first seen"
+_SHALLOW = (
+    "this clone is shallow: nobody knows what became of code that was cited before it begins; "
+    "`git fetch --unshallow` lets it be compared"
+)
 # What `git blame -M` asks for before it takes lines elsewhere for the same ones (its documentation).
 _TELLING = 20
 _LISTED = 5
@@ -210,12 +215,22 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
     judging = _Judging(workspace, citing, citation, path, seen)
     current = workspace.current(path)
     if current is not None:
-        return judging.judgement(current)
+        return _doubt_shallow(workspace, judging.judgement(current))
     followed = _follow(workspace, citing, citation, path)
     target = workspace.current(followed.path) if followed.path else None
     if target is None:
         return _judge_absent(judging, followed)
     return _judge_renamed(judging.judgement(target), followed.path or path, citation)
+
+
+def _doubt_shallow(workspace: Workspace, judgement: Judgement) -> Judgement:
+    """Return unknown for what is unchanged since it was first seen: git would know better, but is cut off."""
+    is_certain = judgement.state != UNCHANGED or judgement.against != _FIRST_SEEN
+    if is_certain or not (workspace.repository and workspace.repository.shallow):
+        return judgement
+    if _SHALLOW not in workspace.notes:
+        workspace.notes.append(_SHALLOW)
+    return judgement._replace(state=UNKNOWN, reason="it was written before this shallow clone begins")
 
 
 def _judge_absent(judging: _Judging, followed: Followed) -> Judgement:
@@ -304,7 +319,7 @@ class _Judging(NamedTuple):
         known = citation.pin or self.seen
         if not known:
             return None
-        against = "pin" if citation.pin else "first seen"
+        against = "pin" if citation.pin else _FIRST_SEEN
         # Any commit will do in which the lines are what they were then.
         if source is None or cited != known:
             source = workspace.then(workspace.head, self.path) if workspace.head else None

@@ -240,6 +240,7 @@ class Workspace:
 
     Attributes:
         trouble: what git could not do, in words; empty when it did all.
+        notes: remarks about what could not be judged, for whoever asked.
     """
 
     _is_hurried = False
@@ -249,6 +250,7 @@ class Workspace:
         """Return a look at what the memories of a vault talk about."""
         found = cls(vault.workspace, vault.hides, unsaved, lambda: vault.disk.own("history"))
         found._is_hurried = vault.is_hurried
+        found.notes = vault.notes
         return found
 
     def __init__(
@@ -263,6 +265,7 @@ class Workspace:
         self.root = os.path.realpath(root)
         self._is_hidden = hides
         self.trouble = ""
+        self.notes: list[str] = []
         self._is_silent = False
         self._objects: Objects | None = None
         self._sources: WeakValueDictionary[tuple[str, bytes], Source] = WeakValueDictionary()

@@ -206,6 +206,18 @@ def test_lines_that_are_what_they_were_are_unchanged(project: Project) -> None:
     assert project.state("src/a.py#L7-L5") == "unchanged"
 
 
+def test_what_is_older_than_a_shallow_clone_is_unknown(project: Project, tmp_path: Path) -> None:
+    project.noted("a.py", FILE)
+    project.write("a.py", [line.replace("value_2 = 2", "value_2 = 9") for line in FILE])
+    project.commit()
+    project.git("clone", "--quiet", "--depth", "1", f"file://{project.root}", str(tmp_path / "clone"))
+    for root, state, count in ((project.root, "changed", 0), (tmp_path / "clone", "unknown", 1)):
+        with Workspace(str(root)) as workspace:
+            cited = cite("a.py:3-4")
+            judged = citations.judge(workspace, NOTE, cited, citations.pin_now(workspace, NOTE, cited))
+            assert (judged.state, len(workspace.notes)) == (state, count)
+
+
 def test_lines_move_with_what_is_written_above_them(project: Project) -> None:
     project.noted("src/a.py", FILE)
     project.write("src/a.py", ["import os", "", *FILE])

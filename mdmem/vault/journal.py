@@ -332,7 +332,9 @@ class Journal:
 
     def _stays(self, seat: _Seat, entry: Entry) -> bool:
         """Return whether a step was done and is not undone: what it took out, if anything, is staged."""
-        if _hash_content(seat.staged) != seat.before or _hash_target(seat) in {seat.before, seat.after}:
+        # What is no file, such as a place below what is a file again, has nothing of ours in it.
+        kept = {seat.before, seat.after, _NO_FILE}
+        if _hash_content(seat.staged) != seat.before or _hash_target(seat) in kept:
             return False
         return self.trash.tells_of(entry)  # which is written when all is staged, and nothing is done
 

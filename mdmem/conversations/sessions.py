@@ -632,7 +632,11 @@ def _quiet(
 
 
 class QuietSessions:
-    """Ten verbs of `Sessions` for a host that handles no errors: they are logged, and the answer is empty."""
+    """Ten verbs of `Sessions` for a host that handles no errors: they are logged, and the answer is empty.
+
+    Attributes:
+        sessions: those that raise them.
+    """
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions

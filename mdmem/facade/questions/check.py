@@ -133,7 +133,8 @@ class Check:
         found = {
             (each.type in LINKS, each.place.path) for each in pointing if each.place.state in wrong[each.type]
         }
-        broken, stale = ({path for is_link, path in found if is_link is wanted} for wanted in (True, False))
+        broken = {path for is_link, path in found if is_link}
+        stale = {path for is_link, path in found if not is_link}
         shared = {path for _, same in find_same_ids(view) for path in same}
         with Workspace.of(view.vault) as workspace:
             for path in sorted(broken | stale | (shared if paths is None else shared.intersection(paths))):

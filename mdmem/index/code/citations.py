@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -215,22 +216,12 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
     judging = _Judging(workspace, citing, citation, path, seen)
     current = workspace.current(path)
     if current is not None:
-        return _doubt_shallow(workspace, judging.judgement(current))
+        return judging.doubted(judging.judgement(current))
     followed = _follow(workspace, citing, citation, path)
     target = workspace.current(followed.path) if followed.path else None
     if target is None:
         return _judge_absent(judging, followed)
     return _judge_renamed(judging.judgement(target), followed.path or path, citation)
-
-
-def _doubt_shallow(workspace: Workspace, judgement: Judgement) -> Judgement:
-    """Return unknown for what is unchanged since it was first seen: git would know better, but is cut off."""
-    is_certain = judgement.state != UNCHANGED or judgement.against != _FIRST_SEEN
-    if is_certain or not (workspace.repository and workspace.repository.shallow):
-        return judgement
-    if _SHALLOW not in workspace.notes:
-        workspace.notes.append(_SHALLOW)
-    return judgement._replace(state=UNKNOWN, reason="it was written before this shallow clone begins")
 
 
 def _judge_absent(judging: _Judging, followed: Followed) -> Judgement:
@@ -307,6 +298,15 @@ class _Judging(NamedTuple):
         if whole:
             return Judgement(CHANGED, current.path, reason="the file is not what was pinned", against="pin")
         return self._judge_lines(current, *lines) if lines else self._judge_symbol(current)
+
+    def doubted(self, judgement: Judgement) -> Judgement:
+        """Return unknown for what is unchanged since it was first seen, where git is cut off before that."""
+        is_seen = judgement.state == UNCHANGED and judgement.against == _FIRST_SEEN
+        if not is_seen or not self.workspace.is_cut_off(self.citing, self.citation.line):
+            return judgement
+        if _SHALLOW not in self.workspace.notes:
+            self.workspace.notes.append(_SHALLOW)
+        return judgement._replace(state=UNKNOWN, reason="it was written before this shallow clone begins")
 
     def find_then(self) -> _Then | None:
         workspace, citation = self.workspace, self.citation
@@ -482,17 +482,19 @@ def _pin_stale(view: View, workspace: Workspace, change: Change) -> Iterator[Tex
     document = change.before
     if document is None or not change.edits or not document.citations:
         return
-    number = document.lines.number
-    spans = [(number(edit.start), number(edit.end)) for edit in change.edits]
+    number, edits = document.lines.number, sorted(change.edits)
+    touched = {line for edit in edits for line in range(number(edit.start), number(edit.end) + 1)}
     citing, seen = view.in_workspace(document.path), view.first_seen(document.path)
     for citation in document.citations:
-        start, end = citation.locator_span.start, citation.pin_span.end
-        is_rewritten = any(edit.end > start and edit.start <= end for edit in change.edits)
-        if citation.pin or is_rewritten or not any(a <= citation.line <= b for a, b in spans):
+        if citation.pin or citation.line not in touched:
+            continue
+        begin, start, end = citation.span.start, citation.locator_span.start, citation.pin_span.end
+        near = edits[max(bisect_left(edits, (begin,)) - 1, 0) : bisect_left(edits, (end + 1,))]
+        if any(edit.end > start for edit in near):  # its lines or its symbol are written again
             continue
         known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
         state = judge(workspace, citing, citation, known).state
-        is_led = any(edit.end > citation.span.start and edit.start < start for edit in change.edits)
+        is_led = any(edit.end > begin for edit in near)
         if state in STALE and not (state == MOVED and is_led):  # which says where it is now
             path = path_of(workspace, citing, citation) or ""
             then = _Judging(workspace, citing, citation, path, known).find_then()

@@ -390,13 +390,23 @@ class Workspace:
         sole = self._sole_commit(path)
         if sole is not None:
             return sole or None
+        number = self._find_committed_line(path, line)
+        return self._commits(path)[number - 1] if number else None
+
+    def is_cut_off(self, path: str, line: int) -> bool:
+        """Return whether a line (1-based) is committed, and older than a shallow clone knows."""
+        is_shallow = self.repository is not None and self.repository.shallow
+        number = self._find_committed_line(path, line) if is_shallow else None
+        return number is not None and self._commits(path)[number - 1] is None
+
+    def _find_committed_line(self, path: str, line: int) -> int | None:
         commits = self._commits(path)
         now, then = self.current(path), self.then(self.head, path) if commits and self.head else None
         if then is None or not isinstance(now, Source):
             return None
         number = line if now is then else self.line_map(then, now).old_line(line)
         # Where a lone carriage return ends a line of a memory, git counts other lines.
-        return commits[number - 1] if number and number <= len(commits) == len(then.lines) else None
+        return number if number and number <= len(commits) == len(then.lines) else None
 
     def _sole_commit(self, path: str) -> str | None:
         """Return the one commit that made a file as it is.

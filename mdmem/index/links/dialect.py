@@ -97,13 +97,8 @@ DIALECTS = (
         "Hugo",
         (*_HUGO, *(f"{name}+content/" for name in _BESIDE_CONTENT)),
         (SITE,),
-        roots=(
-            ("/", "content"),
-            ("/", "static"),
-            ("/", "assets"),
-            ("/", ""),
-            ("@/", "content"),
-        ),  # Zola's, too
+        # A path of Zola, which has the same folders, begins with an at.
+        roots=(("/", "content"), ("/", "static"), ("/", "assets"), ("/", ""), ("@/", "content")),
         setting=r"^[ \t]*\"?contentDir\"?[ \t]*[:=][ \t]*([^#\n]+)",
         programs=(
             *("themes/", "_vendor/", "go.mod", "layouts/_markup/", "layouts/_default/_markup/"),
@@ -389,9 +384,19 @@ def list_roots(site: Site, layout: MemoryLayout, source: str) -> Iterator[tuple[
     # An address in a page of Astro is the same in every language.
     first, last = ((), variants) if "Astro" in site.traits else (variants, ())
     yield from (*first, *site.roots, *last, ("/", layout.folder), ("/", ""))
-    if not site.tools:  # whatever serves the notes, such folders are served at the top
-        names = ("public", "static")
-        yield from (("/", join(folder, name)) for folder in (layout.folder, "") for name in names)
+    yield from (("/", folder) for folder in _list_served_folders(site, layout))
+
+
+def _list_served_folders(site: Site, layout: MemoryLayout) -> list[str]:
+    """List the folders that are served at the top, whatever tool it is that nothing tells of."""
+    above = () if site.tools else (layout.folder, "")
+    return [join(folder, name) for folder in above for name in ("public", "static")]
+
+
+def may_be_served(site: Site, layout: MemoryLayout, path: str | None) -> bool:
+    """Return whether a file is in a folder that may be served at the top, since no tool says otherwise."""
+    file = layout.file_of(path or "")
+    return any(is_under(file, folder) for folder in _list_served_folders(site, layout))
 
 
 def drop_twins(site: Site, paths: Sequence[str]) -> tuple[str, ...]:

@@ -343,9 +343,8 @@ class Shift:
             self.left_out.append(error.message)
             return {}
         edits: dict[int, TextEdit] = {}
-        told: dict[
-            tuple[str, str, str], tuple[str, Resolution]
-        ] = {}  # links that say the same have to say the same
+        # Links that say the same have to say the same.
+        told: dict[tuple[str, str, str], tuple[str, Resolution]] = {}
         for link in links:
             # References share the target of their definition.
             if link.target_span.start in edits or (keys is not None and not has_key(link, keys)):

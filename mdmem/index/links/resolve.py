@@ -68,6 +68,7 @@ from mdmem.index.links.dialect import (
     list_page_names,
     list_places,
     list_roots,
+    may_be_served,
     place_in,
 )
 from mdmem.index.links.names import ChangedNames, Names
@@ -239,6 +240,8 @@ def resolve(
     hits = [hit for each in dict.fromkeys(places) if (hit := look(names, each)).path is not None]
     if found.path is not None:
         hits.append(found)
+    # What may be served at the top stands behind what is there.
+    hits = [hit for hit in hits if not may_be_served(site, names.layout, hit.path)] or hits[:1]
     pages = [hit for hit in hits if hit.rule == "path"]
     if SITE in site.traits and not target.endswith(MARKDOWN_SUFFIXES):
         said = _find_by_address(names, site, target, source, places, is_served=bool(pages))
@@ -246,8 +249,8 @@ def resolve(
     may_be_name = is_reference and not ("Jekyll" in site.traits and target.endswith(ANY_SUFFIXES))
     if not pages and not hits and (may_be_name or BY_NAME in site.traits) and target[0] not in "/@":
         pages = [_find_by_name(names, site, target, source)]
-    # Of files, only those that several roots of a tool have are told.
-    pages = pages or (hits if target[0] in "/@" and site.tools else hits[:1]) or [NOTHING]
+    # Of files, only those that several roots have are told.
+    pages = pages or (hits if target[0] in "/@" else hits[:1]) or [NOTHING]
     several = (path for hit in (pages[:1] if is_reference else pages) for path in hit.candidates)
     return pages[0]._replace(candidates=drop_twins(site, tuple(dict.fromkeys(several))))
 

@@ -211,11 +211,15 @@ def test_what_is_older_than_a_shallow_clone_is_unknown(project: Project, tmp_pat
     project.write("a.py", [line.replace("value_2 = 2", "value_2 = 9") for line in FILE])
     project.commit()
     project.git("clone", "--quiet", "--depth", "1", f"file://{project.root}", str(tmp_path / "clone"))
+    cited = cite("a.py:3-4")
     for root, state, count in ((project.root, "changed", 0), (tmp_path / "clone", "unknown", 1)):
         with Workspace(str(root)) as workspace:
-            cited = cite("a.py:3-4")
             judged = citations.judge(workspace, NOTE, cited, citations.pin_now(workspace, NOTE, cited))
             assert (judged.state, len(workspace.notes)) == (state, count)
+    (tmp_path / "clone" / NOTE).write_text("written here\n")
+    with Workspace(str(tmp_path / "clone")) as workspace:
+        judged = citations.judge(workspace, NOTE, cited, citations.pin_now(workspace, NOTE, cited))
+        assert (judged.state, workspace.notes) == ("unchanged", [])
 
 
 def test_lines_move_with_what_is_written_above_them(project: Project) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.document import Document
@@ -18,8 +18,7 @@ _MARKER = regex(r"([ \t]*)([-+*])([ \t]*)")
 _MARKS_ONLY = regex(r"(?:-[- \t]*|\*[* \t]*|_[_ \t]*|\+[+ \t]*)$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bullet:
+class Bullet(NamedTuple):
     """A bullet.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from textwrap import dedent
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mdmem.document.document import Document
 from mdmem.document.markdown import blocks
@@ -49,8 +49,7 @@ _BLANKS = regex(r"[ \t]+")
 _ID = regex(r"(?:[ \t]|(?<=\n)|\A)\^[A-Za-z0-9-]+[ \t]*(?=[\r\n]|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class Margin:
+class Margin(NamedTuple):
     """The indentation of an item: what stands before its marker, and how wide the marker is."""
 
     indent: str = ""

@@ -412,7 +412,7 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
     """
     vault = outlook.vault
     if file.before and file.after and outlook.find(file.path) is None:
-        file = replace(file, path=_follow_moves(vault, entry, file.path), spelled="")
+        file = file._replace(path=_follow_moves(vault, entry, file.path), spelled="")
     now, back = _find_standing(outlook, file)
     digest = now.hash if now else None
     if digest == file.before:

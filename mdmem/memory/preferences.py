@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from mdmem.document.arguments import check_natural, json_value, require_text
 from mdmem.document.document import Document, parse_text
@@ -41,8 +40,7 @@ _BY_HAND = 1.0
 _SHAPE = regex(rf"{PREFERENCE.folder}/([^/]+)/([^/]+)\.md")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preference:
+class Preference(NamedTuple):
     """A preference, as it is now.
 
     Attributes:
@@ -78,7 +76,7 @@ class Preference:
 
     def json_shape(self) -> dict[str, Any]:
         """Return the preference as a JSON object."""
-        shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        shape = self._asdict()
         moments = {name: shape[name] for name in ("created", "updated") if shape[name]}
         return {**shape, **{name: stamp(moment) for name, moment in moments.items()}}
 
@@ -188,8 +186,7 @@ def _write_fields(document: Document, fields: Mapping[str, Any], why: str | None
 Found: TypeAlias = list[Preference]  # `list` is also a verb here
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bands:
+class Bands(NamedTuple):
     """How many preferences are strong (0.7 and more), medium (0.4 and more) and weak."""
 
     strong: int
@@ -197,8 +194,7 @@ class Bands:
     weak: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceStats:
+class PreferenceStats(NamedTuple):
     """Preferences in numbers.
 
     Attributes:

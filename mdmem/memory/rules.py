@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from mdmem.document.arguments import check_natural, require_text, texts_of
 from mdmem.document.document import Document
@@ -27,8 +26,7 @@ _SUFFIX = ".md"
 _UNSURE = "its frontmatter cannot be read: it may be off, or not count any more"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(NamedTuple):
     """A rule.
 
     Attributes:

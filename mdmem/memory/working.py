@@ -6,7 +6,6 @@ import builtins
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -54,8 +53,7 @@ _OWN = ("created", "thread", "resource")
 _ENDS = {"{": "}", "[": "]"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingInfo:
+class WorkingInfo(NamedTuple):
     """A working memory in a listing. One that has expired counts as absent."""
 
     kind: Owner

@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import islice, tee
 from typing import Any, NamedTuple
@@ -129,7 +128,7 @@ def follow(log: Iterator[Entry], names: list[str]) -> Iterator[tuple[Entry, File
             if len(gone) == 1 and "move " in entry.message:
                 found = gone  # its links may have been changed along
             names += [each.path for each in found[:1]]
-            yield entry, replace(file, before=found[0].before) if found else file
+            yield entry, file._replace(before=found[0].before) if found else file
 
 
 class Steps:

@@ -6,9 +6,9 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from stat import S_ISREG
+from typing import NamedTuple
 
 from mdmem.document.document import MARKDOWN_SUFFIXES
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
@@ -201,8 +201,7 @@ def add_ignores(root: str, lines: Iterable[str]) -> None:
         raise files.failure(error, os.path.join(root, IGNORE_FILE), "add lines") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Made(NamedTuple):
     """A vault that was made (or would be).
 
     Attributes:

@@ -29,7 +29,6 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from mdmem.diagnostic import as_json
@@ -364,7 +363,7 @@ class Journal:
     def _note_change(self, entry: Entry, change: FileChange, message: str) -> None:
         number = next(n for n, each in enumerate(entry.files) if each.path == change.path)
         identifier = f"{entry.id}.{number}.{(change.before or change.after or '')[:8]}"
-        noted = replace(entry, id=identifier, message=message, files=(change,), undoes="", redoes="")
+        noted = entry._replace(id=identifier, message=message, files=(change,), undoes="", redoes="")
         if not self.trash.tells_of(noted):  # an earlier recovery may have been killed
             self.trash.record(noted)
 

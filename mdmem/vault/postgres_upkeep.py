@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import NamedTuple
@@ -290,7 +290,7 @@ def _erase_history(connection: Connection, at: list[str]) -> tuple[int, set[str]
         entry = entry_from(json.loads(shape.decode("utf-8", "surrogatepass")))
         left = tuple(file for file in entry.files if not is_under(file.path, at[1]))
         gone, others = gone | {*entry.files} - {*left}, others | {*left}
-        values = [write_shape(replace(entry, files=left, message="erased")), at[0], seq]
+        values = [write_shape(entry._replace(files=left, message="erased")), at[0], seq]
         connection.execute(_RETELL, values)
     hashes = {hash_ for file in gone for hash_ in (file.before, file.after) if hash_}
     return len(seqs), hashes, {file.path for file in others if {file.before, file.after} & hashes}

@@ -11,7 +11,6 @@ import os
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -146,8 +145,7 @@ class Step(NamedTuple):
     spelled: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
+class FileChange(NamedTuple):
     """One memory of a change: the SHA-256 of its bytes before and after; None where it did not exist.
 
     `spelled`: the path as the store spells it, where it has several Unicode spellings. `mode`: the
@@ -172,8 +170,7 @@ class FileChange:
         return {"path": self.path, "before": self.before, "after": self.after, **said}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """A change that was applied: its id, when (ISO 8601, UTC), by whom, what, and which files.
 
     `undoes` and `redoes`: the id of the change that this one took back, or put back. `is_part`: it changed

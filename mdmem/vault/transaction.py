@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mdmem.document.document import Document, Limits, UnreadableDocument, parse, parse_text
@@ -90,7 +90,7 @@ class Transaction:
                 # program that takes no lock.
                 steps.sort(key=lambda step: step.after is not None and gone.meets(step.path))
             entry = self._make_entry(steps, plan.message)
-            entry = replace(entry, undoes=plan.undoes, redoes=plan.redoes)
+            entry = entry._replace(undoes=plan.undoes, redoes=plan.redoes)
             try:
                 self._commit_steps(entry, steps)
             except Raced as race:
@@ -99,7 +99,7 @@ class Transaction:
                 if not self._absorb_late(race.late, steps) or len(steps) > 1:
                     continue
                 merged = [relative(steps[0].path, self.namespace)]
-            files = (replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
+            files = (file._replace(path=relative(file.path, self.namespace)) for file in entry.files)
             made = (entry.id,)
             return Applied(id=entry.id, files=tuple(files), merged=tuple(merged), plan=plan, ids=made)
         raise FileBusy(path=plan.paths[0], seconds=BUSY_SECONDS)

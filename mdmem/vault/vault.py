@@ -409,8 +409,7 @@ class Vault:
         depth = self.namespace.count("/") + 1 if self.namespace else 0
         for entry in self.store.entries(self.namespace):
             inside = tuple(
-                replace(
-                    change,
+                change._replace(
                     path=relative(change.path, self.namespace),
                     spelled="/".join(change.spelled.split("/")[depth:]),
                 )
@@ -418,11 +417,11 @@ class Vault:
                 if self.wall.holds(change.path)
             )
             if len(inside) == len(entry.files):
-                yield replace(entry, files=inside)
+                yield entry._replace(files=inside)
             elif inside:
                 # The message may name files of others.
                 told = first_of([change.path for change in inside], _NAMED)
-                yield replace(entry, files=inside, message=f"change {told}", is_part=True)
+                yield entry._replace(files=inside, message=f"change {told}", is_part=True)
 
     def content(self, digest: str) -> bytes | None:
         """Return what a memory of this namespace once held, by its hash; None when it is not kept."""

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import tempfile
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -767,7 +766,7 @@ def test_what_another_program_did_to_an_attachment_is_not_undone(
     verbs.mv("notes/pic.png", "img/")
     entry = next(iter(vault.history()))
     aside = FileChange(path="img/pic.png", before="0" * 64, after="1" * 64)
-    vault.disk.trash.record(replace(entry, id=f"{entry.id}.0", files=(aside,)))
+    vault.disk.trash.record(entry._replace(id=f"{entry.id}.0", files=(aside,)))
     with pytest.raises(Conflict, match=r"img/pic\.png"):
         verbs.undo(f"{entry.id}.0")
     assert set(attachments(attached)) == {"img/pic.png", "notes/deep/data.csv"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -189,7 +188,7 @@ class StoreConformance:
         ids = []
         for number, time in enumerate(("2026-05-01", "2020-01-01", "2026-05-01")):
             steps = [Step("a.md", store.read("a.md", MOST), b"%d" % number)]
-            entry = replace(new_entry("ann", "change", changed_by(steps)), time=f"{time}T00:00:00.000Z")
+            entry = new_entry("ann", "change", changed_by(steps))._replace(time=f"{time}T00:00:00.000Z")
             with store.writing():
                 store.commit(entry, steps)
             ids.append(entry.id)

@@ -8,7 +8,6 @@ import os
 import resource
 import socket
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -256,7 +255,7 @@ def swept(tmp_path: Path) -> Swept:
 def change(trash: TrashFolder, number: int, size: int) -> str:
     """Make a change that replaces `size` bytes."""
     data = b"%06d" % number + bytes(size - 6)
-    made = replace(entry(number, data), time=datetime.now(UTC).isoformat(timespec="milliseconds"))
+    made = entry(number, data)._replace(time=datetime.now(UTC).isoformat(timespec="milliseconds"))
     source = Path(trash.path).parent
     (source / "old").write_bytes(data)
     trash.record(made)
@@ -298,10 +297,9 @@ def test_what_was_written_goes_before_what_was_replaced(swept: Swept) -> None:
     replaced = change(swept, 1, 6000)
     wrote = digest(b"w" * 6000)
     made = entry(2, None)
-    made = replace(
-        made,
+    made = made._replace(
         time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        files=(replace(made.files[0], after=wrote),),
+        files=(made.files[0]._replace(after=wrote),),
     )
     swept.record(made)
     swept.keep_written(b"w" * 6000, wrote, None)
@@ -331,7 +329,7 @@ def test_a_count_that_is_wrong_is_counted_anew(swept: Swept, count: bytes | None
 def test_what_is_too_old_goes_once_a_day_and_so_do_leftovers(swept: Swept) -> None:
     swept.policy = config.Trash(max_days=30)
     old = change(swept, 1, 200)
-    late = replace(entry(1, None), time=(datetime.now(UTC) - 31 * DAY).isoformat())
+    late = entry(1, None)._replace(time=(datetime.now(UTC) - 31 * DAY).isoformat())
     for path in (Path(swept.path) / old, Path(swept.path) / "x.part"):
         path.touch()
         os.utime(path, (0, (datetime.now(UTC) - 31 * DAY).timestamp()))
@@ -348,7 +346,7 @@ def test_what_is_too_old_goes_once_a_day_and_so_do_leftovers(swept: Swept) -> No
 
 def test_an_entry_is_taken_back_from_the_last_of_the_log(trash: TrashFolder) -> None:
     one, two, three = (entry(number, None) for number in (1, 2, 3))
-    met = replace(two, id=f"{two.id}.0.abcdef01")
+    met = two._replace(id=f"{two.id}.0.abcdef01")
     for each in (one, two):
         trash.record(each)
     trash.take_back(three)

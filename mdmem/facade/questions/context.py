@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -74,8 +74,7 @@ def _list_places(kinds: Sequence[Kind]) -> tuple[_Place, ...]:
     return (*seldom, _PINNED, *often, _OBSERVED, _FOUND)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """What a context leaves out.
 
     Attributes:
@@ -98,8 +97,7 @@ class LeftOut:
         return f"{self.part}: " + ", ".join([*told, *([self.reason] if self.reason else [])])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(NamedTuple):
     """A part of a context.
 
     Attributes:
@@ -115,8 +113,7 @@ class Part:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """What an agent is given of its memory.
 
     Attributes:
@@ -212,7 +209,7 @@ class _Sources:
             if not flawed or name == RULE.part:  # a rule says so itself
                 continue
             part.excerpts[:] = [
-                replace(e, note=f"{e.note} {_FLAWED}".strip()) if e.path in flawed else e
+                e._replace(note=f"{e.note} {_FLAWED}".strip()) if e.path in flawed else e
                 for e in part.excerpts
             ]
         return parts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,8 +31,7 @@ _DATED = regex(rf"[*_`]*({DAY})(?![0-9])")
 _BOM = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """A stretch of a memory, which is given whole or not at all.
 
     Attributes:
@@ -72,7 +70,7 @@ class Excerpt:
         """Return both as one, where the other follows it or stands in it; None where it does not."""
         if self.together or other.together:
             same = self.together == other.together
-            return replace(self, text=f"{self.text}\n{other.text}") if same else None
+            return self._replace(text=f"{self.text}\n{other.text}") if same else None
         if self.path != other.path or self.day != other.day or not 0 < self.first <= other.first:
             return None
         if other.last <= self.last:
@@ -81,7 +79,7 @@ class Excerpt:
             return None
         gap = "\n" * (other.first - self.last)
         is_near = len(gap) <= _A_BLANK_LINE
-        return replace(self, last=other.last, text=f"{self.text}{gap}{other.text}") if is_near else None
+        return self._replace(last=other.last, text=f"{self.text}{gap}{other.text}") if is_near else None
 
 
 def join_blocks(excerpts: Sequence[Excerpt]) -> list[str]:
@@ -136,9 +134,9 @@ def cut_excerpt(excerpt: Excerpt, most: int, cost_of: Callable[[Excerpt], int]) 
 
 def _split_excerpt(excerpt: Excerpt, lines: Sequence[str], count: int) -> Cut:
     last = excerpt.first + count - 1
-    rest = replace(excerpt, first=last + 1, text="\n".join(lines[count:]))
+    rest = excerpt._replace(first=last + 1, text="\n".join(lines[count:]))
     told = f"[cut: the rest is {rest.place}]"
-    return Cut(replace(excerpt, last=last, text="\n".join((*lines[:count], told))), rest)
+    return Cut(excerpt._replace(last=last, text="\n".join((*lines[:count], told))), rest)
 
 
 class ExcerptSource:
@@ -157,7 +155,7 @@ class ExcerptSource:
 
     def whole(self, *, note: str = "", rank: tuple[float, ...] = ()) -> list[Excerpt]:
         """Return all that it says, as one excerpt; none where it says nothing."""
-        return [replace(e, note=note, rank=rank) for e in self._cut_lines(self._document.body_span)]
+        return [e._replace(note=note, rank=rank) for e in self._cut_lines(self._document.body_span)]
 
     def sections(self, rank: tuple[float, ...] = ()) -> list[Excerpt]:
         """Its sections in order; a bullet that begins with a date is an excerpt of that day."""
@@ -168,10 +166,10 @@ class ExcerptSource:
         days = {each.span: day[1] for each in under if (day := _DATED.match(each.text))}
         for place in sorted([*(Span(at, at) for at in headings), *days]):
             found += self._cut_lines(Span(start, place.start))
-            found += [replace(each, day=days[place]) for each in self._cut_lines(place) if place in days]
+            found += [each._replace(day=days[place]) for each in self._cut_lines(place) if place in days]
             start = place.end
         found += self._cut_lines(Span(start, end))
-        return [replace(excerpt, rank=rank) for excerpt in found]
+        return [excerpt._replace(rank=rank) for excerpt in found]
 
     def _cut_lines(self, span: Span) -> Iterator[Excerpt]:
         """Yield the lines of a stretch without blank ones around it, in two parts where some are left out."""
@@ -212,7 +210,7 @@ def excerpt_hits(memory: ScopedMemory, hits: Sequence[Hit], excluded: Collection
         document = None if hit.heading else read[hit.path]
         if document and hit.line < document.lines.number(document.body_span.start):
             first = next(iter(ExcerptSource(document).sections((rank,))), None)
-            excerpt = first and replace(first, path=hit.path, day=hit.date)
+            excerpt = first and first._replace(path=hit.path, day=hit.date)
         if excerpt and not any(each.place == excerpt.place for each in found):
             found.append(excerpt)
     return found

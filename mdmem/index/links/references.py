@@ -147,8 +147,7 @@ class Reference:
         return tuple(dict.fromkeys(place.path for place in self.places))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceStats:
+class ReferenceStats(NamedTuple):
     """References in numbers: how many different ones, how many places, and both by type and by state."""
 
     total: int
@@ -159,9 +158,8 @@ class ReferenceStats:
 
     def json_shape(self) -> dict[str, Any]:
         """Return the numbers as a JSON object."""
-        shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
-            **shape,
+            **self._asdict(),
             "most_cited": [{"target": target, "count": count} for target, count in self.most_cited],
         }
 

@@ -5,7 +5,6 @@ Each calls one verb of the façade, and bounds its answer.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import islice
@@ -71,7 +70,7 @@ def context(
     call.sync()
     found = call.memory.context(query, files, call.resolve_thread(thread), min(budget, call.budget))
     call.count_uses(place.partition("#")[0] for part in found.parts for place in part.places)
-    data = as_json(dataclasses.replace(found, left_out=found.left_out[:PAGE]))
+    data = as_json(found._replace(left_out=found.left_out[:PAGE]))
     text = found.text or "there is nothing to know yet"
     return Answer((text,), {**data, "total_left_out": len(found.left_out)})
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError, meta, nodes
 from jinja2.exceptions import SecurityError
@@ -20,8 +19,7 @@ from mdmem.errors import PathRefused, TemplateFailed
 from mdmem.vault.template.sandbox import PARSED_CHARACTER, Exhausted, Sandbox
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class Variable(NamedTuple):
     """A variable that a template reads.
 
     Attributes:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.text.regex import regex
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from mdmem.vault.template.rendering import Variable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateInfo:
+class TemplateInfo(NamedTuple):
     """One template of a list.
 
     Attributes:
@@ -34,8 +32,7 @@ class TemplateInfo:
     description: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(NamedTuple):
     """A template as it is written, by its full name, with the suffix, and its variables."""
 
     name: str

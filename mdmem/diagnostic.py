@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from mdmem.errors import show_name
+from mdmem.errors import MdmemError, show_name
 
 Severity = Literal["error", "warning", "note"]
+_TOML_PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 SECRETS = "secret"
 SECRETS_HINT = "leave it out, or name where it is kept"
 
@@ -55,6 +57,14 @@ class Related(NamedTuple):
     path: str
     span: Span
     message: str
+
+
+def find_toml_place(text: str, error: Exception) -> Position | None:
+    """Return where a text is not TOML, by what `tomllib` says of it; None where it names no place."""
+    place = _TOML_PLACE.search(str(error))
+    if place and place[1]:
+        return Position(int(place[1]), int(place[2]))
+    return Position(text.count("\n") + 1, len(text) - text.rfind("\n")) if place else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,20 +125,27 @@ def about_file(
     hint: str = "",
     *,
     line: int = 1,
+    column: int = 1,
     severity: Severity = "error",
     rule: str = "",
 ) -> Diagnostic:
-    """Return a finding about a file as a whole, or about one of its lines; the first one is 1."""
+    """Return a finding about a file as a whole, or about a place in it; the first line and column are 1."""
     return Diagnostic(
         path=path,
         span=Span(0, 0),
-        position=Position(line, 1),
+        position=Position(line, column),
         code=code,
         message=message,
         hint=hint,
         severity=severity,
         rule=rule,
     )
+
+
+def about_error(error: MdmemError, path: str) -> Diagnostic:
+    """Return an error as a finding about a file, at the line and column that the error names."""
+    line, column = (error.values.get(name) or 1 for name in ("line", "column"))
+    return about_file(path, error.code, error.message, error.hint, line=line, column=column)
 
 
 MOST_TOLD = 1_000

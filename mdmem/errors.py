@@ -440,6 +440,8 @@ class ConfigInvalid(Refused, code="config-invalid"):
     path: str
     reason: str
     remedy: str = ""
+    line: int | None = None
+    column: int | None = None
 
 
 class GitRefused(Refused, code="git-refused"):

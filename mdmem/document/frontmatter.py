@@ -18,7 +18,7 @@ from json.decoder import JSONDecoder
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mdmem.diagnostic import Span
+from mdmem.diagnostic import Span, find_toml_place
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw, Member, Node, Parsed, Style, TooDeep, resolve
@@ -216,7 +216,14 @@ def _read_elsewhere(text: str, span: Span, inner: Span) -> Frontmatter:
     try:
         fields = JSONDecoder().decode(written) if form == "JSON" else _read_toml(written)
     except (ValueError, RecursionError) as error:
-        flaw = Flaw(inner, "invalid-toml", f"not TOML: {error}", "fix the TOML", "toml")
+        place, at = find_toml_place(written, error), inner
+        if place:
+            # The message counts from the first field, not from the first line of the memory.
+            error = ValueError(str(error).rpartition(" (at ")[0])
+            before = sum(map(len, written.split("\n")[: place.line - 1])) + place.line - 1
+            start = inner.start + before + place.column - 1
+            at = Span(start, start)
+        flaw = Flaw(at, "invalid-toml", f"not TOML: {error}", "fix the TOML", "toml")
         return Frontmatter(span, inner, flaws=(flaw,), form=form)
     known = {key: value for key in _READ_ELSEWHERE if (value := _as_plain(fields.get(key))) is not None}
     return Frontmatter(span, inner, form=form, elsewhere=known)

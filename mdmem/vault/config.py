@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.diagnostic import Diagnostic, about_file, find_toml_place
 from mdmem.document.document import ANY_SUFFIXES, DEFAULT_LIMITS, NAMED_SUFFIXES, SUFFIXES, Limits
 from mdmem.document.text.globs import matcher
 from mdmem.document.text.tokens import clipped
@@ -370,7 +370,7 @@ class _Source:
         """Make the error about a table, or a key of it."""
         line = self._find_line(table, key)
         where = f"line {line}: " if line else ""
-        return ConfigInvalid(path=self.path, reason=where + reason, remedy=remedy)
+        return ConfigInvalid(path=self.path, reason=where + reason, remedy=remedy, line=line)
 
     def pass_over(self, what: str, name: str, known: Sequence[str], table: str, key: str = "") -> None:
         """Note a table or a key that is unknown: a later version of mdmem may have written it."""
@@ -446,11 +446,13 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         reason = f"not TOML: {error}"
+        line, column = find_toml_place(text, error) or (None, None)
         remedy = "correct it there: a line is [table] or key = value, with a text in quotes"
         if conflict := _CONFLICT.search(text):
-            reason = f"a merge left a conflict from line {text.count(chr(10), 0, conflict.start()) + 1} on"
+            line, column = text.count("\n", 0, conflict.start()) + 1, 1
+            reason = f"a merge left a conflict from line {line} on"
             remedy = "keep what is right of both sides, and remove git's markers"
-        raise ConfigInvalid(path=path, reason=reason, remedy=remedy) from None
+        raise ConfigInvalid(path=path, reason=reason, remedy=remedy, line=line, column=column) from None
     mounts, kinds = tables.pop("mounts", {}), tables.pop("kinds", {})
     if not isinstance(mounts, dict) or not all(isinstance(target, str) for target in mounts.values()):
         reason = f"[mounts] maps paths of the vault to files, both as strings, not {_show_value(mounts)}"

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from mdmem.diagnostic import find_toml_place
 from mdmem.document.text.tokens import in_line
 from mdmem.errors import ConfigInvalid, StorageFailed
 from mdmem.vault import files
@@ -160,18 +161,21 @@ class UserSettings(NamedTuple):
 def user_settings() -> UserSettings:
     """Read `config.toml` in the folder of the user's settings; the defaults where there is no such file."""
     path = config_folder("config.toml")
-    remedy = 'write model = "none", or model = "claude -p"'
+    remedy, text = 'write model = "none", or model = "claude -p"', ""
     try:
         with open(path, "rb") as file:
             import tomllib  # noqa: PLC0415 - start-up
 
-            table = tomllib.load(file)
+            text = file.read().decode()
+            table = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return UserSettings()
     except OSError as error:
         raise ConfigInvalid(path=path, reason=f"it cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigInvalid(path=path, reason=f"not TOML: {error}", remedy=remedy) from None
+        line, column = find_toml_place(text, error) or (None, None)
+        reason = f"not TOML: {error}"
+        raise ConfigInvalid(path=path, reason=reason, remedy=remedy, line=line, column=column) from None
     known = UserSettings._field_defaults
     if unknown := sorted(table.keys() - known):
         reason = f"unknown: {in_line(', '.join(unknown))}"

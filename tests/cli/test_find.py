@@ -301,10 +301,10 @@ def test_doctor_tells_facts_and_that_all_is_well(cli: Cli, files: Files) -> None
 
 
 def test_doctor_lists_a_broken_config_as_a_finding(cli: Cli, files: Files) -> None:
-    files.write(".mdmem/config.toml", b"[limits\n")
+    files.write(".mdmem/config.toml", b"# Ours.\n[limits\n")
     ended = cli("doctor")
     assert ended.code == 1
-    assert ".mdmem/config.toml:1:1: config-invalid" in ended.out
+    assert ".mdmem/config.toml:2:8: config-invalid" in ended.out
     assert ended.errors.endswith("1 error in 1 file; `mdmem help config-invalid` explains what to do\n")
     report = cli("doctor", "--json")
     assert report.code == 1

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from mdmem.document import frontmatter, yaml
 from mdmem.document.frontmatter import Frontmatter, parse_simple
+from mdmem.document.text.lines import Lines
 from mdmem.document.tree import Parsed, TooDeep
 from tests.document.markdown.foreign_texts import texts
 from tests.speed import examples, soak_most
@@ -381,6 +382,22 @@ def test_toml_that_cannot_be_read_is_a_flaw(inner: str) -> None:
     found = parse(f"+++\n{inner}+++\n")
     assert (found.values, found.present) == ({}, True)
     assert [flaw.code for flaw in found.flaws] == ["invalid-toml"]
+
+
+@cases(
+    "inner, line, column",
+    [
+        ('title = "x"\ntags = [a\n', 3, 9),
+        ('title = "x"\r\ntags = [a\r\n', 3, 9),
+        ("a = 1\na = 2\n", 3, 6),
+        ('a = """b\nc\n', 4, 1),
+    ],
+)
+def test_broken_toml_is_told_where_it_stands_in_the_memory(inner: str, line: int, column: int) -> None:
+    text = f"+++\n{inner}+++\nText.\n"
+    (flaw,) = parse(text).flaws
+    assert Lines(text).position(flaw.span.start) == (line, column)
+    assert " (at " not in flaw.message
 
 
 @cases(

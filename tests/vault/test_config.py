@@ -117,6 +117,22 @@ def test_an_error_names_the_file_and_the_key(text: str, named: str) -> None:
     assert named in refused.value.reason
 
 
+@cases(
+    "text, place",
+    [
+        ("\n\n[limits]\nmax_bytes = x", (4, 13)),
+        ("[trash]\nmax_days = 1\nmax_days = 2", (3, 13)),
+        ("limits = [", (1, 11)),
+        ("[trash]\n<<<<<<< HEAD\nmax_days = 1\n", (2, 1)),
+        ("\n[trash]\nmax_days = 'x'\n", (3, None)),
+    ],
+)
+def test_an_error_says_where_it_is(text: str, place: tuple[int, int | None]) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        parse(text)
+    assert (refused.value.line, refused.value.column) == place
+
+
 def kind(name: str = "dish", folder: str = "dishes") -> str:
     return f"[kinds.{json.dumps(name)}]\nfolder = {json.dumps(folder)}\n"
 

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any
 
-from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.diagnostic import Diagnostic, about_file, find_toml_place
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line
 
@@ -37,7 +37,6 @@ _THINGS = rf"{_THING}(?:\s+{_THING}){{0,3}}?(?![^\s:;,.!])"
 _UNSPACED = regex(r"[\u3040-\u9fff]")
 _PART, _BLANKS = regex(r"(<\w+>)|\.\.\.,?"), regex(r"[\s*_,]+")
 _TOKEN = regex(r"(?<![\w-])[A-Za-z][\w'-]*")
-_AT_LINE = regex(r"it is not TOML: .*\(at line ([0-9]+), column [0-9]+\)")
 _LONGEST_REASON = 300  # characters
 _FREE = r"(?:\.\.\.|<things>)"
 _PHRASE = {"type": "string", "pattern": rf"^(?!.*{_FREE}.*{_FREE}).*\S", "maxLength": LONGEST}  # once
@@ -173,18 +172,18 @@ def extended_cues(text: str) -> tuple[Cues, Diagnostic | None]:
     """
     from mdmem.vault.schema.validator import fault  # noqa: PLC0415 - jsonschema is needed here alone
 
-    own, hint = {}, "the built-in cues are used; correct the file, or remove it"
+    own, place, hint = {}, None, "the built-in cues are used; correct the file, or remove it"
     try:
         own = tomllib.loads(text)
         problem = fault(_SCHEMA, own)
     except RecursionError:
         problem = "it is nested too deeply"
     except ValueError as error:  # not TOML, or a number of thousands of digits
-        problem = f"it is not TOML: {error}"
+        problem, place = f"it is not TOML: {error}", find_toml_place(text, error)
     if problem:
-        at, reason = _AT_LINE.match(problem), clipped(in_line(problem), _LONGEST_REASON)
-        line = int(at[1]) if at else 1
-        return builtin_cues(), about_file(PATH, "lexicon", reason, hint, line=line, severity="warning")
+        (line, column), reason = place or (1, 1), clipped(in_line(problem), _LONGEST_REASON)
+        found = about_file(PATH, "lexicon", reason, hint, line=line, column=column, severity="warning")
+        return builtin_cues(), found
     tables = _builtin_tables()
     for kind in KINDS:
         tables[kind]["cues"] += own.get(kind, {"cues": []})["cues"]

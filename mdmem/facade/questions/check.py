@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_file, told
+from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_error, about_file, told
 from mdmem.document.document import Document
 from mdmem.document.text.lines import Lines
 from mdmem.document.text.regex import regex
@@ -236,7 +236,7 @@ def _check_own(vault: Vault) -> Iterator[Diagnostic]:
         yield from vault.schemas.lint()
         yield from vault.templates.lint()
     except ConfigInvalid as error:
-        yield about_file(error.path, error.code, error.message, error.hint)
+        yield about_error(error, error.path)
 
 
 def find_same_ids(view: View) -> Iterator[tuple[str, list[str]]]:

@@ -13,7 +13,7 @@ from shutil import rmtree, which
 from typing import TYPE_CHECKING, TypeAlias
 
 from mdmem.conversations.log.logs import FOLDER, SUFFIX, capture_refused
-from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.diagnostic import Diagnostic, about_error, about_file
 from mdmem.document.text.tokens import estimate, first_of
 from mdmem.errors import MdmemError
 from mdmem.facade.questions.check import find_hidden, find_same_ids, tell_guests
@@ -150,7 +150,7 @@ def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> Iterator[Diagnosti
     try:
         yield from look()
     except MdmemError as error:
-        yield _describe_error(error, getattr(error, "path", CONFIG_PATH))
+        yield about_error(error, getattr(error, "path", CONFIG_PATH))
 
 
 def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
@@ -239,10 +239,6 @@ def _remove_other_indexes(vault: Vault) -> None:
             os.unlink(path)
 
 
-def _describe_error(error: MdmemError, path: str) -> Diagnostic:
-    return about_file(path, error.code, error.message, error.hint)
-
-
 def _check_config(vault: Vault, _: Facts) -> tuple[Diagnostic, ...]:
     return vault.config.unknown
 
@@ -298,7 +294,7 @@ def _check_programs(_: Vault, facts: Facts) -> list[Diagnostic]:
         program = ripgrep.program()
         facts["ripgrep"] = f"{program} {'.'.join(map(str, ripgrep.version(program)))}"
     except MdmemError as error:
-        return [_describe_error(error, "rg")]
+        return [about_error(error, "rg")]
     return []
 
 

@@ -76,10 +76,10 @@ def test_a_broken_table_is_named_with_its_place(text: str, message: str) -> None
     assert message in problem_with(text)
 
 
-def test_the_line_of_broken_toml_is_named() -> None:
+def test_the_place_of_broken_toml_is_named() -> None:
     _, finding = extended_cues('[fact]\ncues = ["a"]\nx = ?')
     assert finding is not None
-    assert finding.position.line == 3
+    assert finding.position == (3, 5)
 
 
 def test_a_message_shows_what_a_stranger_wrote_in_one_bounded_line() -> None:

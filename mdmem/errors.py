@@ -509,6 +509,20 @@ class DocumentRefused(Refused, code="document-refused"):
     says = "{path}: this cannot be a memory"
     path: str
 
+    @property
+    def fault(self) -> str:
+        """What is wrong with the bytes, without the path and the line."""
+        return self.message.removeprefix(self.path).partition(": ")[2]
+
+
+class VersionRefused(DocumentRefused, code="version-refused"):
+    """Bytes of an old version that are no memory, whatever the file holds now."""
+
+    says = "{path}: {version} is no memory: {reason}"
+    version: str
+    reason: str
+    remedy: str
+
 
 class NotUtf8(DocumentRefused, code="not-utf8"):
     """Bytes that are not UTF-8, from the byte at `offset` (0-based) on."""

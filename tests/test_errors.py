@@ -27,7 +27,7 @@ CODES = {
     *("ripgrep-too-old", "section-ambiguous", "section-not-found", "session-conflict", "storage-failed"),
     *("system-failing", "template-failed", "text-ambiguous", "text-not-found", "too-large"),
     *("too-many-parts", "too-nested", "tool-refused", "unavailable", "undo-conflict", "undo-refused"),
-    *("usage", "vault-not-found"),
+    *("usage", "vault-not-found", "version-refused"),
 }
 
 
@@ -49,6 +49,7 @@ EXAMPLES: dict[str, Any] = {
     "path": "notes/a.md",
     "first": "notes/a.md",
     "second": "a.md (not there)",
+    "column": 5,
     "start": "/srv/project",
     "where": "at or above",
     "around": "",

@@ -59,9 +59,9 @@ def _show_memory(
     if message := parse_message(path):
         render.print_found(memory.sessions.message(*message), lambda found: render.print_messages([found]))
         return
+    document = memory.show(path, as_of=as_of)
     if as_of is not None and (state := memory.state_at(path, as_of)).certainty != "exact":
         render.print_remarks([f"{state.path}: {state.certainty}"])
-    document = memory.show(path, as_of=as_of)
     if only_hash:
         found = {"path": document.path, "hash": document.hash}
         render.print_found(found, lambda found: print(found["hash"]))

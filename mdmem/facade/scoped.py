@@ -351,6 +351,7 @@ class ScopedMemory(Kinds["Applied"]):
         Raises:
             MemoryNotFound: it is not there, or was not then.
             NamedNotFound: its text of then is not kept.
+            DocumentRefused: what is kept is no text.
         """
         self.vault.enter()
         if as_of is None:
@@ -358,9 +359,11 @@ class ScopedMemory(Kinds["Applied"]):
                 return self._show_shared(path_text(path))
             return self.vault.read(path_text(path), recovered=True)
         state = self.state_at(path, as_of)
+        if state.refused:
+            raise state.refused
         if state.certainty == "not kept":
             remedy = "neither the history nor git has it; a revision has only what git tracks"
-            raise NamedNotFound(kind=f"state of {state.path}", name=str(as_of), remedy=remedy)
+            raise NamedNotFound(kind=f"state of {state.path} at", name=str(as_of), remedy=remedy)
         if state.document is None:
             remedy = f"it is there now; `mdmem history {state.path}` lists its changes"
             if self.exists(path):

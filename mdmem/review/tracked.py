@@ -13,10 +13,10 @@ from itertools import islice
 from typing import Self
 
 from mdmem.diagnostic import Diagnostic, about_file
-from mdmem.document.document import Document, parse
+from mdmem.document.document import Document, digest, parse
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import first_of
-from mdmem.errors import MdmemError, PathRefused, TooLarge, plural
+from mdmem.errors import DocumentRefused, MdmemError, PathRefused, TooLarge, VersionRefused, plural
 from mdmem.git.history import AGENT, ID, OP, SESSION, Commit, History, LoggedCommit, TouchedFile
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.index.code.workspace import Source
@@ -191,6 +191,14 @@ class Tracked:
             return None if path in self._mounted_files.values() else path
         return None
 
+    def attachment(self, name: str) -> str | None:
+        """Return the file of this namespace that git calls `name`, and that is neither memory nor hidden."""
+        inside = unicodedata.normalize("NFC", self.repository.path(name) or "")
+        is_memory = name in self._mounted_files or inside.endswith(self._vault.suffixes)
+        if not inside or is_memory or f"/{inside}".count("/.") or not self._vault.wall.holds(inside):
+            return None
+        return relative(inside, self._vault.namespace)
+
     def describe_commits(self, found: Iterator[LoggedCommit]) -> Iterator[MemoryCommit]:
         """Yield the commits that touched memories of the namespace, each with these memories."""
         while some := list(islice(found, _MOST_AT_ONCE)):
@@ -235,7 +243,7 @@ class Tracked:
         None where it has no such content.
 
         Raises:
-            DocumentRefused: it is no memory: too large, or no text.
+            VersionRefused: it is no memory: too large, or no text.
             GitFailed: git cannot read it.
         """
         limits = self._vault.config.limits
@@ -244,8 +252,14 @@ class Tracked:
         try:
             data = self._objects.content(blob)
         except TooLong:
-            raise TooLarge(path=path, size=limits.max_bytes + 1, limit=limits.max_bytes) from None
-        return None if data is None else parse(path, data, limits)
+            refused: DocumentRefused = TooLarge(path=path, size=limits.max_bytes + 1, limit=limits.max_bytes)
+        else:
+            try:
+                return None if data is None else parse(path, data, limits)
+            except DocumentRefused as error:
+                refused = error
+        version, remedy = f"what git has as {blob[:12]}", f"`git cat-file blob {blob[:12]}` prints its bytes"
+        raise VersionRefused(path=path, version=version, reason=refused.fault, remedy=remedy)
 
     def list_blobs(self, commit: str | None, paths: Sequence[str] = ()) -> dict[str, str]:
         """Return the object ids of the memories in a commit, or of `paths` there, by path; None has none."""
@@ -280,6 +294,13 @@ class Tracked:
             names = {name for name in taken if not self._is_in_file(name, before.get(name))}
         paths = sorted(filter(None, map(self.repository.path, names)))
         return [path for path in paths if not is_under(path, LOCAL)]
+
+    def holds_content(self, name: str, hash_: str | None) -> bool:
+        """Return whether a file of the work tree has the content of a hash."""
+        with suppress(MdmemError):
+            found = outside.read(outside.below(self.repository.top, name), name)
+            return found is not None and digest(found.data) == hash_
+        return False
 
     def _is_in_file(self, name: str, blob: str | None) -> bool:
         """Return whether a file of the work tree has the content `blob`; None for no file."""

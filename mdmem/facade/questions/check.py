@@ -210,9 +210,8 @@ def check_open(around: View, document: Document) -> list[Diagnostic]:
 
 def describe_refusal(path: str, error: DocumentRefused, text: str = "") -> Diagnostic:
     """Return why a text cannot be a memory, as a finding; with the text, at its place."""
-    reason = error.message.removeprefix(error.path).partition(": ")[2]  # the finding names the path itself
     line = error.line if isinstance(error, NotUtf8 | TooNested) else 1
-    found = about_file(path, error.code, reason, error.hint, line=line)
+    found = about_file(path, error.code, error.fault, error.hint, line=line)
     at = text.find("\0") if isinstance(error, BinaryContent) else -1
     if isinstance(error, NotEncodable):
         at = error.offset

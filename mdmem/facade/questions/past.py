@@ -33,20 +33,24 @@ from mdmem.review.tracked import Tracked
 from mdmem.vault.folder import PAST_MARK
 from mdmem.vault.vault import Vault
 
-Certainty: TypeAlias = Literal["exact", "git", "unsure", "not kept"]
+Certainty: TypeAlias = Literal["exact", "git", "unsure", "unreadable", "not kept"]
 """How certain a past state is: by the log, or by the revision that was asked for; by the newest commit at a
-moment; by one side of a gap in the log; or not at all."""
+moment; by one side of a gap in the log; kept, but no text; or not at all."""
 _REVISION = re.compile(r"HEAD|@|[0-9a-f]{7,40}|\S+[~^@/]\S*")  # what is meant as one, by its looks
 _MOST_COPIES = 2
 _CONFIG = ".mdmem/config.toml"
 
 
 class PastState(NamedTuple):
-    """What a memory said at a moment: its text then, None where there was none or it is not kept."""
+    """What a memory said at a moment: its text then, None where there was none or it is not kept.
+
+    Of one that is unreadable, `refused` says why.
+    """
 
     path: str
     certainty: Certainty
     document: Document | None
+    refused: DocumentRefused | None = None
 
 
 class Then(NamedTuple):
@@ -104,7 +108,10 @@ def find_states(vault: Vault, then: Then, paths: Collection[str] | None = None) 
         known = _list_standing(vault) | log.keys() | blobs.keys()
         for path in sorted(known if paths is None else paths):
             around = log.get(path, _Around())
-            yield _find_state(vault, tracked, path, around, blobs.get(path))
+            try:
+                yield _find_state(vault, tracked, path, around, blobs.get(path))
+            except DocumentRefused as error:
+                yield PastState(path, "unreadable", None, error)
 
 
 def _find_committed(
@@ -118,10 +125,11 @@ def _find_committed(
         if path not in blobs:
             yield PastState(path, "not kept" if path in unseen else "exact", None)
             continue
-        document = None
-        with contextlib.suppress(DocumentRefused):
+        try:
             document = tracked.document(blobs[path], path)
-        yield PastState(path, "exact" if document else "not kept", document)
+            yield PastState(path, "exact" if document else "not kept", document)
+        except DocumentRefused as error:
+            yield PastState(path, "unreadable", None, error)
 
 
 def _list_standing(vault: Vault) -> set[str]:
@@ -141,8 +149,7 @@ def find_texts(vault: Vault, moment: datetime, paths: Collection[str]) -> Iterat
         with contextlib.suppress(DocumentRefused):
             now = vault.find(state.path)
             kept = (
-                _read_content(vault, state.path, each, (now,))
-                for each in reversed(oldest.get(state.path, []))
+                _read_content(vault, state.path, each, now) for each in reversed(oldest.get(state.path, []))
             )
             yield PastState(state.path, "unsure", next(filter(None, kept), now))
 
@@ -182,6 +189,7 @@ def _find_commit(tracked: Tracked, moment: datetime) -> str | None:
 
 
 def _find_state(vault: Vault, tracked: Tracked, path: str, around: _Around, blob: str | None) -> PastState:
+    """Find what a memory said; a `DocumentRefused` says that what is kept of it is no text."""
     document = None
     with contextlib.suppress(DocumentRefused):
         document = vault.find(path)
@@ -189,31 +197,25 @@ def _find_state(vault: Vault, tracked: Tracked, path: str, around: _Around, blob
     is_exact = around.before == following if around.before else around.after == (None,)
     if is_exact and following == (None,):
         return PastState(path, "exact", None)
-    committed = None
-    with contextlib.suppress(GitFailed, DocumentRefused):
-        committed = tracked.document(blob, path) if blob else None
-    if is_exact and (found := _read_content(vault, path, following[0], (document, committed))):
+    if is_exact and (found := _read_content(vault, path, following[0], document)):
         return PastState(path, "exact", found)
-    if committed is not None:
-        return PastState(path, "git", committed)
+    with contextlib.suppress(GitFailed):
+        if committed := tracked.document(blob, path) if blob else None:
+            is_exact = is_exact and committed.hash == following[0]
+            return PastState(path, "exact" if is_exact else "git", committed)
     for wanted in () if is_exact else (*around.before, *around.after):
-        found = _read_content(vault, path, wanted, (document,)) if wanted else None
+        found = _read_content(vault, path, wanted, document) if wanted else None
         if found or wanted is None:
             return PastState(path, "unsure", found)
     return PastState(path, "not kept", None)
 
 
-def _read_content(
-    vault: Vault, path: str, wanted: str | None, near: tuple[Document | None, ...]
-) -> Document | None:
-    """Read what a memory held, by its hash: from what is at hand, else from the trash."""
-    for document in near:
-        if document is not None and document.hash == wanted:
-            return document
+def _read_content(vault: Vault, path: str, wanted: str | None, now: Document | None) -> Document | None:
+    """Read what a memory held, by its hash: from the file of now, else from the trash."""
+    if now is not None and now.hash == wanted:
+        return now
     kept = vault.store.kept(wanted) if wanted else None
-    with contextlib.suppress(DocumentRefused):
-        return parse(path, kept.data, vault.config.limits) if kept else None
-    return None
+    return parse(path, kept.data, vault.config.limits) if kept else None
 
 
 def find_state(vault: Vault, path: str, then: Then) -> PastState:
@@ -236,7 +238,7 @@ class PastCopy:
     Attributes:
         root: its folder, a vault that refuses changes.
         moment: in UTC; of a commit, when it was made.
-        unsure: the memories with an uncertain state, each with `unsure` or `not kept`.
+        unsure: the memories with an uncertain state, each with its certainty.
 
     The copy is not removed while this object is there.
     """
@@ -277,7 +279,7 @@ def _write_copy(vault: Vault, layers: Collection[Vault], then: Then, root: str) 
         for layer in layers:
             for state in find_states(layer, then):
                 path = os.path.join(layer.namespace, state.path)
-                if state.certainty in ("unsure", "not kept"):
+                if state.certainty in ("unsure", "unreadable", "not kept"):
                     unsure.append((path, state.certainty))
                 if state.document is not None:
                     _write_file(staged, path, state.document.data)

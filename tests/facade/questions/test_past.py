@@ -6,6 +6,7 @@ import contextlib
 import gc
 import itertools
 import os
+import shlex
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta
@@ -17,9 +18,10 @@ from hypothesis import given, settings, strategies as st
 
 import mdmem
 from mdmem import Memory
-from mdmem.errors import EditRefused, MemoryNotFound, NamedNotFound, Usage
+from mdmem.errors import EditRefused, MemoryNotFound, NamedNotFound, Usage, VersionRefused
 from mdmem.vault.paths import Scope
 from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,10 +160,24 @@ def test_a_commit_does_not_keep_what_git_ignores(branched: Memory) -> None:
     assert past.origin.unsure == ((path, "not kept"),)
 
 
-def test_what_a_commit_holds_and_is_no_text_is_not_kept(branched: Memory, tmp_path: Path) -> None:
-    Path(branched.root, "notes/bytes.md").write_bytes(b"\xff\xfe\x00")
+@cases("data", [b"\xff\xfe\x00", b"# Caf\xe9\n", b"x" * 5_000_000])
+def test_what_a_commit_holds_and_is_no_text_is_said_to_be_there(
+    data: bytes, branched: Memory, tmp_path: Path
+) -> None:
+    Path(branched.root, "notes/bytes.md").write_bytes(data)
     commit_all(tmp_path)
-    assert branched.state_at("notes/bytes.md", "HEAD").certainty == "not kept"
+    Path(branched.root, "notes/bytes.md").write_bytes(b"Text.\n")
+    at = datetime.now(UTC) + timedelta(seconds=1)
+    branched.write("notes/later.md", "Later.\n", overwrite=True)
+    for when in ("HEAD", at):
+        assert branched.state_at("notes/bytes.md", when).certainty == "unreadable"
+        with pytest.raises(VersionRefused, match="git has as") as refused:
+            branched.show("notes/bytes.md", as_of=when)
+        command = shlex.split(refused.value.hint.split("`")[1])
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout == data
+    past = branched.past("HEAD")
+    assert past.origin
+    assert ("notes/bytes.md", "unreadable") in past.origin.unsure
 
 
 @pytest.mark.parametrize("when", ["", "yesterday", "--output=x", "2026-13-01", "HEAD"])

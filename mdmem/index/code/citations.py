@@ -75,7 +75,8 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
 
     The destination of a link is taken relative to the memory first, and then, like any other citation, to the
     workspace; "/" in front of it stands for the workspace. What exists comes first, then what git says
-    existed. A name without a folder that is neither is the one file of that name in the workspace.
+    existed. A name without a folder that is neither is the file of that name beside the memory, or the one in
+    the workspace.
     """
     possible = candidates(citing, citation.path, in_link=citation.in_link)
     named = namesakes(workspace, citing, citation) or ()
@@ -99,7 +100,20 @@ def namesakes(workspace: Workspace, citing: str, citation: Citation) -> tuple[st
     name = citation.path
     if citation.in_link or "/" in name or workspace.current(name) is not None:
         return ()
+    if beside := _find_beside(workspace, citing, citation):
+        return (beside,)
     return () if _follow(workspace, citing, citation, name).existed else workspace.named(name)
+
+
+def _find_beside(workspace: Workspace, citing: str, citation: Citation) -> str | None:
+    """Return the file of a name beside the memory; None where the name meant another one."""
+    name = citation.path
+    beside = join_path(posixpath.dirname(citing), name)
+    if beside is None or workspace.current(beside) is None:
+        return None
+    commit = workspace.commit_of(citing, citation.line) if workspace.follow(name).existed else None
+    is_other = commit and workspace.then(commit, name) and not workspace.then(commit, beside)
+    return None if is_other else beside
 
 
 def _follow(workspace: Workspace, citing: str, citation: Citation, path: str) -> Followed:

@@ -174,6 +174,33 @@ def test_a_name_alone_means_no_file_that_was_gone_when_it_was_written(
     assert project.state("./setup.cfg") == state
 
 
+@pytest.mark.parametrize("written", ["index.html", "index.html:5-7"])
+def test_a_name_alone_means_the_file_beside_the_memory_before_one_that_is_gone(
+    project: Project, written: str
+) -> None:
+    beside = f"{os.path.dirname(NOTE)}/index.html"
+    project.write("index.html", OTHERS)
+    project.write("other/index.html", OTHERS)
+    project.write(beside, FILE)
+    project.noted("a.txt", "a\n")
+    (project.root / "index.html").unlink()
+    project.commit()
+    judged = project.judge(written)
+    assert judged.state in ("ok", "unchanged")
+    assert judged.path == beside
+
+
+def test_a_name_alone_keeps_meaning_a_file_that_is_gone_when_one_comes_beside_the_memory(
+    project: Project,
+) -> None:
+    project.noted("index.html", OTHERS)
+    (project.root / "index.html").unlink()
+    project.write(f"{os.path.dirname(NOTE)}/index.html", BLOCK * 3)
+    project.commit()
+    assert project.state("index.html") == "gone"
+    assert project.state("index.html:5-7") == "gone"
+
+
 def test_a_name_in_another_namespace_is_not_found(plain: Project) -> None:
     plain.write("memories/users/bob/notes/plan.md", "secret\n")
     plain.write("memories/users/alice/notes/own.md", "mine\n")

@@ -37,6 +37,7 @@ from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.arguments import json_value
 from mdmem.document.document import Document, digest
 from mdmem.document.edit import TextEdit
+from mdmem.document.moment import moment_of
 from mdmem.document.relink import percent
 from mdmem.document.source import MOST_SOURCES, SOURCE, bullet, normal, sources_of, with_sources
 from mdmem.document.text.regex import regex
@@ -306,7 +307,7 @@ class Capture(KindVerbs[R]):
             return 0
         folder, through = f"sessions/{_UNSAFE.sub(percent, name_of(key))}", 0
         for message, candidates in zip(messages, self._find_candidates(messages, done), strict=True):
-            self._take_each(candidates, f"{folder}#{message.seq}", done)
+            self._take_each(candidates, f"{folder}#{message.seq}", done, moment_of(message.created_at))
             if done.is_stopped:
                 break
             if done.generator is None or done.problems:  # a model reads long messages, too
@@ -366,12 +367,21 @@ class Capture(KindVerbs[R]):
 
     # -- where it goes ------------------------------------------------------------------------------------
 
-    def _take_each(self, candidates: Sequence[Candidate], source: str, done: _CaptureRun) -> None:
-        """Take the candidates of one message; where one is left out, nothing more is read."""
+    def _take_each(
+        self,
+        candidates: Sequence[Candidate],
+        source: str,
+        done: _CaptureRun,
+        said_at: datetime | None = None,
+    ) -> None:
+        """Take the candidates of one message, said now if not at another time.
+
+        Where one is left out, nothing more is read.
+        """
         for candidate in candidates if done.policy != OFF else ():
             item = CapturedItem(candidate=candidate, source=source)
             try:
-                draft = self._draft_proposal(candidate, source)
+                draft = self._draft_proposal(candidate, source, said_at or self._clock())
                 item = self._apply_draft(item, draft, done.policy) if draft else item
             except (Refused, NotFound, Usage) as error:
                 if isinstance(error, LimitReached) and error.what == WAITING:
@@ -394,7 +404,7 @@ class Capture(KindVerbs[R]):
         change = applied if decision.plan.changes else None
         return dataclasses.replace(item, outcome=decision.outcome, path=decision.path, change=change)
 
-    def _draft_proposal(self, candidate: Candidate, source: str) -> _Draft | None:
+    def _draft_proposal(self, candidate: Candidate, source: str, said_at: datetime) -> _Draft | None:
         shape = {name: getattr(candidate, name) for name in ("value", "category", "key", "quote")}
         folder = RULE.folder if candidate.kind == "constraint" else PREFERENCE.folder
         clean, warnings = redact_fields(self._vault, _NOTES.get(candidate.kind, folder), shape)
@@ -403,7 +413,7 @@ class Capture(KindVerbs[R]):
             return None
         if candidate.kind in _NOTES:
             verb, place = "append", _NOTES[candidate.kind]
-            text = bullet(f"{self._clock():%Y-%m-%d}", plain(said), [source])
+            text = bullet(said_at.date().isoformat(), plain(said), [source])
             arguments: dict[str, Any] = {"path": place, "text": text}
         elif candidate.kind == "constraint":
             verb, place = "write", RULE.folder

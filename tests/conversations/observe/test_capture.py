@@ -85,6 +85,21 @@ def state(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in every}
 
 
+@pytest.mark.parametrize("policy", ["inbox", "apply"])
+def test_a_decision_has_the_day_in_utc_on_which_it_was_said(memory: Memory, policy: str) -> None:
+    days = {"2024-05-06T23:30:00-02:00": "2024-05-07", "2023-01-02T03:04:05": "2023-01-02"}
+    for number, said in enumerate(days):
+        message = {"role": "user", "content": f"We decided to use SQLite {number}.", "created_at": said}
+        memory.sessions.add_message("t", message)
+    memory.sessions.add("t", "user", "We decided to use Redis.")
+    captured = memory.capture.run("t", policy=policy)
+    for item in captured.items if policy == "inbox" else ():
+        memory.inbox.accept(item.path)
+    bullets = memory.show("notes/decisions.md").text.splitlines()
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert [line[2:12] for line in bullets if line.startswith("- ")] == [*days.values(), today]
+
+
 # -- wishes -------------------------------------------------------------------------------------------------
 
 

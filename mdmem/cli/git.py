@@ -357,14 +357,16 @@ def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001
     """Commit memories that have changed, and mounted files; whatever else is staged stays staged.
 
     The settings of the vault go along, but not with --only: its .gitignore, and its config, schemas and
-    templates in .mdmem. So a clone is a vault. A memory that was renamed is committed under both names.
+    templates in .mdmem. So a clone is a vault. A memory that was renamed is committed under both names. A
+    picture, or another file that is no memory, goes along where mdmem moved, made or deleted it; those that
+    are new to git are named.
 
     The message ends in trailers that name what was done and by whom, from the vault's own history. Your own
     hooks and signing apply. Programs that the repository itself names, such as its hooks, run only with
     --hooks, or after `mdmem git allow hooks`. The exit code is 1 when there is nothing to commit.
     """
     done = memory.git.commit(**given, dry_run=render.is_set("dry_run"))
-    is_empty = not (done.files or done.settings)
+    is_empty = not (done.files or done.settings or done.attachments)
     if render.is_set("as_json"):
         render.print_json(done)
         print_left_out(done)
@@ -375,7 +377,7 @@ def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001
 
 def print_committed(done: Committed) -> None:
     """Print a commit, or with --dry-run what would go into one, and what is not in it."""
-    is_empty = not (done.files or done.settings)
+    is_empty = not (done.files or done.settings or done.attachments)
     if not is_empty:
         _print_commit_made(done)
     print_left_out(done)
@@ -398,7 +400,8 @@ def _print_commit_made(done: Committed) -> None:
     print(f" {subject}")
     if done.commit is None:
         print("\n".join(rest))
-    lines = [f"{_LETTERS[file.kind]} {file.path}" for file in (*done.settings, *done.files)]
+    files = (*done.settings, *done.files, *done.attachments)
+    lines = [f"{_LETTERS[file.kind]} {file.path}" for file in files]
     render.print_some(lines, _MOST_FILES, " ")
     if done.ignored:
         print(f" {plural(done.ignored, 'memory')} ignored by git")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
@@ -58,11 +58,11 @@ class WorkTree:
         """Refuse a repository in which no commit can or should be made now: `consent.refuse`."""
         self._environ = refuse(self._repository, self._folder, hooks=hooks)
 
-    def pending(self, names: Sequence[str], most_bytes: int) -> list[Pending]:
+    def pending(self, names: Sequence[str], most_bytes: Callable[[str], int]) -> list[Pending]:
         """Return the files at or below `names` that are not as the head has them, sorted by their names.
 
         Args:
-            most_bytes: a file of more cannot be committed.
+            most_bytes: how many a file may have, by its name; one of more cannot be committed.
         """
         query = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignored"]
         query += ["--ignore-submodules=all", "--", *map(_exact_pathspec, names)]
@@ -72,12 +72,13 @@ class WorkTree:
         for word in reversed(printed.split("\0")):  # what the index knows of a file counts, and comes first
             mark, _, rest = word.partition(" ")
             if mark == "?" and not rest.endswith("/"):
-                files[rest] = self._judge_pending(Pending(rest, "added", is_new=True), "..", most_bytes)
+                files[rest] = self._judge_pending(Pending(rest, "added", is_new=True), "..", most_bytes(rest))
             elif mark == "1":
                 state, sub, *_, blob, _, name = rest.split(" ", 7)
                 if sub.startswith("N"):
                     blob = blob if blob.strip("0") else ""
-                    files[name] = self._judge_pending(Pending(name, "changed", blob=blob), state, most_bytes)
+                    found = Pending(name, "changed", blob=blob)
+                    files[name] = self._judge_pending(found, state, most_bytes(name))
             elif mark == "!":
                 files[rest] = Pending(rest, "added", is_new=True, why_not=IGNORED)
             elif mark == "u":

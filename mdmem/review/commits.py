@@ -15,14 +15,17 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
 from mdmem.document.document import Document
+from mdmem.document.text.tokens import first_of
 from mdmem.errors import (
     DocumentRefused,
     GitRefused,
@@ -44,16 +47,18 @@ from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.mark import allow, is_allowed
 from mdmem.vault.paths import check_folder, is_under
 from mdmem.vault.plan import standing
-from mdmem.vault.store import Entry
+from mdmem.vault.store import MOST_ATTACHED_BYTES, Entry
 from mdmem.vault.vault import Vault
 
 _Files = Mapping[str, Pending]
 _Led = tuple[Entry, str, list[str]]
+_Attached = Mapping[str, Entry]
 
 _SECONDS = 300.0  # that hooks and signing may be silent, where somebody waits and may interrupt
 _SECONDS_ALONE = 60.0
 _MOST_OPERATIONS = 200  # that a message names
 _MOST_ALSO = 20  # memories that it names of an operation
+_MOST_UNTRACKED = 4
 _LONGEST_LINE = 72
 _SETTINGS = re.compile(r"\.gitignore|\.mdmem/(?!local/).+", re.DOTALL)
 _SETTING = "a setting of the vault, which a review does not commit: `mdmem git commit` does"
@@ -77,6 +82,7 @@ class Committed:
         message: its whole message; empty when nothing has changed.
         files: the memories in it.
         settings: the files of the vault itself in it: its config, schemas, templates and `.gitignore`.
+        attachments: other files in it, which mdmem moved, made or deleted.
         left_out: what has changed and is not in it, each with the reason.
         ignored: how many memories git ignores.
         notes: what should be known about it.
@@ -87,6 +93,7 @@ class Committed:
     message: str
     files: tuple[CommittedFile, ...]
     settings: tuple[CommittedFile, ...] = ()
+    attachments: tuple[CommittedFile, ...] = ()
     left_out: tuple[str, ...] = ()
     ignored: int = 0
     notes: tuple[str, ...] = ()
@@ -128,7 +135,12 @@ class Commits:
         lock = os.path.join(self._vault.disk.local("git"), "commit.lock")
         held = nullcontext() if dry_run else files.held(lock, seconds)
         with held, Tracked(self._vault, repository) as tracked:
-            pending = tree.pending(tracked.names, self._vault.config.limits.max_bytes)
+            most = self._vault.config.limits.max_bytes
+            pending = tree.pending(
+                tracked.names, lambda name: MOST_ATTACHED_BYTES if tracked.attachment(name) else most
+            )
+            named = ((tracked.attachment(each.name), each) for each in pending if each.why_not != IGNORED)
+            others = {path: each for path, each in named if path is not None}
             found = {path: each for each in pending if (path := tracked.path(each.name)) is not None}
             chosen += self._other_names(tracked, found, chosen)
             found = {path: each for path, each in found.items() if is_chosen(path, chosen)}
@@ -149,7 +161,13 @@ class Commits:
             taken = {path: each for path, each in found.items() if not each.why_not}
             memories = {path: each for path, each in taken.items() if not _SETTINGS.fullmatch(path)}
             notes = self._find_secrets(tracked, memories)
-            text = self._make_message(message, tracked, memories, session) if taken else ""
+            attached = self._find_attached(tracked, others, memories, chosen if accepted is None else None)
+            if accepted is None and not is_alone:
+                rest = [path for path in others if path not in attached and is_chosen(path, chosen)]
+                notes += _describe_untracked(repository, {path: others[path] for path in rest})
+            found |= {path: others[path] for path in attached}
+            taken |= {path: others[path] for path in attached if not others[path].why_not}
+            text = self._make_message(message, tracked, memories, attached, session) if taken else ""
             branch, made = repository.branch(), None
             if taken and not dry_run:
                 made = tree.commit(list(taken.values()), text, seconds)
@@ -164,11 +182,41 @@ class Commits:
             branch=branch.removeprefix("refs/heads/"),
             message=text,
             files=tuple(CommittedFile(path, each.kind) for path, each in memories.items()),
-            settings=tuple(CommittedFile(path, taken[path].kind) for path in taken if path not in memories),
+            settings=tuple(CommittedFile(path, taken[path].kind) for path in taken if path in settings),
+            attachments=tuple(CommittedFile(path, taken[path].kind) for path in taken if path in attached),
             left_out=tuple(left_out),
             ignored=sum(left[path] == IGNORED for path in left if not _SETTINGS.fullmatch(path)),
             notes=(*notes, *((note,) if made and not branch else ())),
         )
+
+    def _find_attached(
+        self, tracked: Tracked, others: _Files, memories: _Files, chosen: Sequence[str] | None
+    ) -> dict[str, Entry]:
+        """Find the files that are no memories and are as mdmem left them, each with its last change.
+
+        They go where a memory of the same change goes, or where they are `chosen`, with what they were called
+        before. One that git never had stays out of it when it is moved.
+        """
+        log, made = read_log(self._vault), dict[str, tuple[Entry, set[str]]]()
+        gone = {path for path, each in others.items() if each.kind == "removed"}
+        touched = {file.path for entry in copy(log) for file in entry.files} if others else set[str]()
+        for path, each in ((path, others[path]) for path in others if path in touched):
+            names = [path]
+            steps = [*follow(log, names)]
+            if bool(steps[0][1].after) != (each.kind != "removed"):
+                continue
+            was_known = len(names) == 1 or not steps[-1][1].before or not gone.isdisjoint(names)
+            if was_known if each.kind != "changed" else tracked.holds_content(each.name, steps[0][1].after):
+                made[path] = steps[0][0], {*names}
+        taken = {
+            path
+            for path, (entry, _) in made.items()
+            if any(file.path in memories for file in entry.files)
+            or (chosen is not None and is_chosen(path, chosen))
+        }
+        taken |= {path for path, (_, names) in made.items() if names & taken}
+        taken |= {name for path in taken for name in made[path][1] if name in made}
+        return {path: entry for path, (entry, _) in made.items() if path in taken}
 
     def _find_secrets(self, tracked: Tracked, taken: _Files) -> list[str]:
         """Tell the secrets that a commit brings in, which other programs wrote."""
@@ -234,8 +282,10 @@ class Commits:
             return f"nothing was committed: {_explain(error)}"
         return "; ".join([*(f"not committed: {each}" for each in made.left_out if only), *made.notes])
 
-    def _make_message(self, text: str, tracked: Tracked, taken: _Files, session: str) -> str:
-        led, direct = self._find_explaining(tracked, taken)
+    def _make_message(
+        self, text: str, tracked: Tracked, taken: _Files, attached: _Attached, session: str
+    ) -> str:
+        led, direct = self._find_explaining(tracked, taken, attached)
         trailers: list[tuple[str, str]] = []
         for entry, actor, changed in led[-_MOST_OPERATIONS:]:
             trailers += [(OP, entry.message.strip() or "change"), (ID, entry.id)]
@@ -246,9 +296,11 @@ class Commits:
             trailers += [(OP, f"edit {path} directly") for path in direct[:_MOST_OPERATIONS]]
         trailers += [(SESSION, session)] if session.strip() else []
         operations = [*dict.fromkeys(one_line(each.message) for each, *_ in led if each.message.strip())]
-        return with_trailers(text.strip() or _default_message(taken, operations), trailers)
+        return with_trailers(text.strip() or _default_message(taken, attached, operations), trailers)
 
-    def _find_explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[_Led], list[str]]:
+    def _find_explaining(
+        self, tracked: Tracked, taken: _Files, attached: _Attached
+    ) -> tuple[list[_Led], list[str]]:
         """Return the changes that led from the head, and the memories that were edited directly.
 
         The changes are in order of time, each with its actor and the memories that it changed. A change that
@@ -274,6 +326,9 @@ class Commits:
                     led.setdefault(entry.id, (entry, entry.actor, []))[2].append(path)
             if is_direct:
                 direct.append(path)
+        for entry in attached.values():
+            if entry.id not in led and entry.id not in known():
+                led[entry.id] = entry, entry.actor, []
         return [led[id_] for id_ in sorted(led)], direct
 
 
@@ -295,11 +350,23 @@ def _read(read: Callable[..., Document | None], *given: str) -> Document | None:
     return None
 
 
-def _default_message(taken: _Files, operations: Sequence[str]) -> str:
+def _describe_untracked(repository: Repository, left: _Files) -> list[str]:
+    """Say which files that are no memories git does not know, and how they are added."""
+    names = [each.name for each in left.values() if each.is_new and not each.why_not]
+    if not names:
+        return []
+    added = " ".join(map(shlex.quote, names[:_MOST_UNTRACKED]))
+    paths = first_of([path for path, each in left.items() if each.name in names], _MOST_UNTRACKED)
+    command = f"git -C {shlex.quote(repository.top)} add {added}"
+    return [f"new to git, no memories, and not in the commit: {paths}; `{command}` adds them"]
+
+
+def _default_message(taken: _Files, attached: _Attached, operations: Sequence[str]) -> str:
     if len(operations) == 1:
         return one_line(operations[0][:1].upper() + operations[0][1:], _LONGEST_LINE)
     if not taken:
-        return "Change the settings of the vault"
+        what = first_of([*attached], 2) or "the settings of the vault"
+        return one_line(f"Change {what}", _LONGEST_LINE)
     kinds = {each.kind for each in taken.values()}
     paths = " and ".join(taken) if len(taken) <= 2 else f"{len(taken):,} memories"  # noqa: PLR2004
     subject = one_line(f"{_DONE[kinds.pop()] if len(kinds) == 1 else 'Change'} {paths}", _LONGEST_LINE)

@@ -196,8 +196,10 @@ class Git(KindVerbs[R]):
     ) -> Committed:
         """Commit the memories that have changed, are new or gone, mounted files, and the vault's settings.
 
-        What else is staged stays staged, and only that. The user's hooks and signing hold. The settings are
-        the `.gitignore` of the vault and what git tracks of `.mdmem`; a namespace has none.
+        Files that are no memories go along where mdmem moved, made or deleted them, and git had them before;
+        `notes` name others that are new to git. What else is staged stays staged, and only that. The user's
+        hooks and signing hold. The settings are the `.gitignore` of the vault and what git tracks of
+        `.mdmem`; a namespace has none.
 
         Args:
             message: what to say; without it, what was done. Trailers name the changes in the history of the

@@ -30,14 +30,16 @@ def work(tree: Any, folder: str = "") -> WorkTree:
 
 
 def pending(tree: Any, *names: str) -> list[Pending]:
-    return work(tree).pending(names or ("notes",), MOST)
+    return work(tree).pending(names or ("notes",), lambda _: MOST)
 
 
 def commit(tree: Any, *names: str, message: str = "m", seconds: float = SECONDS) -> str:
     at = work(tree)
     at.refuse(hooks=False)
     return at.commit(
-        [each for each in at.pending(names or ("notes",), MOST) if not each.why_not], message, seconds
+        [each for each in at.pending(names or ("notes",), lambda _: MOST) if not each.why_not],
+        message,
+        seconds,
     )
 
 
@@ -149,10 +151,12 @@ def test_odd_names_are_names(tree: Any, odd: str) -> None:
     assert tree.git("ls-tree", "-r", "-z", "--name-only", "HEAD") == f"{odd}/{odd}.md\0"
     tree.write(f"{odd}/{odd}.md", "b\n")
     at = work(tree, odd)
-    at.commit(at.pending([odd], MOST), "m", SECONDS)
+    at.commit(at.pending([odd], lambda _: MOST), "m", SECONDS)
     (tree.root / odd / f"{odd}.md").unlink()
-    assert [(each.name, each.kind) for each in at.pending([odd], MOST)] == [(f"{odd}/{odd}.md", "removed")]
-    at.commit(at.pending([odd], MOST), "m", SECONDS)
+    assert [(each.name, each.kind) for each in at.pending([odd], lambda _: MOST)] == [
+        (f"{odd}/{odd}.md", "removed")
+    ]
+    at.commit(at.pending([odd], lambda _: MOST), "m", SECONDS)
     assert tree.git("ls-tree", "-r", "HEAD") == ""
 
 
@@ -413,7 +417,7 @@ def test_settings_and_hooks_of_the_repository_are_named_and_not_run(tree: Any, t
         tree.git("config", "--unset", name)
     at = work(tree)
     at.refuse(hooks=True)
-    at.commit(at.pending(["notes"], MOST), "m", SECONDS)
+    at.commit(at.pending(["notes"], lambda _: MOST), "m", SECONDS)
     assert {*os.listdir(marks)} == {*hooks}
 
 

@@ -46,4 +46,4 @@ def test_what_the_environment_says_of_paths_and_settings_changes_no_answer(
     assert repository.taken(["a.md"]) == ("a.md",)
     work = WorkTree(repository, str(tree.root))
     work.refuse(hooks=False)
-    assert [each.name for each in work.pending(["a.md"], 100)] == ["a.md"]
+    assert [each.name for each in work.pending(["a.md"], lambda _: 100)] == ["a.md"]

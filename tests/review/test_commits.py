@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -86,6 +87,66 @@ def test_memories_and_mounted_files_are_committed_and_nothing_else(project: Proj
     project.memory.rm("notes/db.md")
     assert paths(project.committed()) == [("notes/db.md", "removed")]
     assert paths(project.committed()) == []
+
+
+def other_paths(done: Committed) -> list[tuple[str, str]]:
+    return [(each.path, each.kind) for each in done.attachments]
+
+
+def test_a_picture_that_mdmem_moved_is_committed_at_both_places(project: Project) -> None:
+    project.note("notes/trip/a.md", "![](map.png)\n")
+    project.write("memories/notes/trip/map.png", "a\n")
+    project.write("memories/notes/trip/new.png", "b\n")
+    project.write("memories/notes/staged.png", "c\n")
+    project.git("add", "memories/notes/trip/map.png")
+    project.git("commit", "-q", "-m", "map")
+    project.git("add", "memories/notes/staged.png")
+    project.committed()
+    project.memory.mv("notes/trip", "notes/tour")
+
+    for only in ([], ["notes/tour/a.md"]):
+        done = project.committed(dry_run=True, only=only)
+        assert other_paths(done) == [("notes/tour/map.png", "added"), ("notes/trip/map.png", "removed")]
+
+    (note,) = project.committed().notes
+    assert "notes/tour/new.png" in note
+    assert "map.png" not in note
+    assert project.git("status", "--porcelain").split("\n") == [
+        "A  memories/notes/staged.png",
+        "?? memories/notes/tour/new.png",
+    ]
+    subprocess.run(shlex.split(note.split("`")[1]), check=True)
+    assert "A  memories/notes/tour/new.png" in project.git("status", "--porcelain")
+
+    project.memory.undo()
+    done = project.committed()
+    assert ("notes/trip/map.png", "added") in other_paths(done)
+    assert ("notes/tour/map.png", "removed") in other_paths(done)
+
+
+def test_a_picture_that_moves_alone_is_a_commit_with_its_own_words(project: Project) -> None:
+    project.write("memories/notes/map.png", "a\n")
+    project.git("add", "memories/notes/map.png")
+    project.git("commit", "-q", "-m", "map")
+    project.committed()
+    project.memory.mv("notes/map.png", "notes/plan.png")
+    project.write("memories/notes/plan.png", "b\n")
+    done = project.committed()
+    assert other_paths(done) == [("notes/map.png", "removed"), ("notes/plan.png", "added")]
+    assert done.message.startswith("Move notes/map.png to notes/plan.png\n")
+    assert project.trailers("Mdmem-Id") == [project.memory.history()[0].id]
+    project.write("memories/notes/plan.png", "c\n")
+    assert project.committed().commit is None
+
+
+def test_a_user_is_told_of_no_file_of_another(project: Project) -> None:
+    project.write("memories/users/bob/notes/map.png", "a\n")
+    project.write("memories/users/alice/notes/map.png", "a\n")
+    project.write("memories/users/alice/.hidden/map.png", "a\n")
+    alice = project.open(user="alice")
+    (note,) = project.committed(memory=alice).notes
+    assert note.count("map.png") == 2
+    assert "bob" not in note
 
 
 def test_a_secret_that_another_program_wrote_is_told_once(project: Project) -> None:

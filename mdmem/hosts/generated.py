@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -101,11 +102,7 @@ def imports_shared(path: str, text: str) -> bool:
 
 def _render_shared(rules: Sequence[RuleText], memory: str | None) -> str:
     parts = [_unmarked_text(memory)] if memory and memory.strip() else []
-    for rule in (rule for rule in rules if not rule.globs):
-        text = _unmarked_text(rule.text)
-        first, _, rest = text.partition("\n")
-        has_title = first.startswith("#") and first.lstrip("#").strip() == rule.title
-        parts.append(f"## {rule.title}\n\n{(rest if has_title else text).strip()}".rstrip())
+    parts += [_render_rule(rule.title, rule.text) for rule in rules if not rule.globs]
     lines = [
         f"- {', '.join(f'`{glob}`' for glob in rule.globs)}: {rule.title} (`{rule.file}`)"
         for rule in rules
@@ -115,6 +112,22 @@ def _render_shared(rules: Sequence[RuleText], memory: str | None) -> str:
         lead = "## Rules for some files\n\nRead the rule before you change a file that it is about.\n"
         parts.append("\n".join([lead, *lines]))
     return "\n\n".join(parts)
+
+
+def _render_rule(title: str, text: str) -> str:
+    text = _unmarked_text(text)
+    first, _, rest = text.partition("\n")
+    has_title = first.startswith("#") and first.lstrip("#").strip() == title
+    return f"## {title}\n\n{(rest if has_title else text).strip()}".rstrip()
+
+
+def holds_rule(text: str, title: str, rule: str) -> bool:
+    """Return whether a file's block holds a rule about every file, as the rule is now."""
+    with suppress(BrokenMarks):
+        if block := find_block(text):
+            inner = _unmarked_text(text[slice(*block.inner)])
+            return f"\n\n{_render_rule(title, rule)}\n\n" in f"\n\n{inner}\n\n"
+    return False
 
 
 def _unmarked_text(text: str) -> str:

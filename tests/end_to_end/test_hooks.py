@@ -325,6 +325,30 @@ def test_a_session_is_told_the_project_memory_unless_its_host_reads_it_for_certa
         assert repository.hook("session-start", given, codex=True) == Said("", "")
 
 
+@pytest.mark.parametrize("is_mounted", [True, False])
+def test_a_session_is_told_a_rule_unless_its_host_reads_it_as_it_is_now(
+    repository: Repository, *, is_mounted: bool
+) -> None:
+    if not is_mounted:
+        config = repository.vault / ".mdmem/config.toml"
+        config.write_text(config.read_text().partition("[mounts]")[0])
+    given = {"session_id": "5e1f", "cwd": str(repository.root), "hook_event_name": "SessionStart"}
+    memory = open_memory(repository.vault)
+    memory.write("rules/style.md", "Short sentences.\n")
+    memory.write("rules/python.md", "---\nglobs: ['*.py']\n---\n\nTypes everywhere.\n")
+    assert "Short sentences." in repository.hook("session-start", given).context
+    memory.project.sync()
+    for codex in (False, True):
+        said = repository.hook("session-start", given, codex=codex).context
+        assert "Short sentences." not in said
+        assert "Types everywhere." in said, "of which the file has the place alone"
+    memory.replace("rules/style.md", "Short", "Shorter")
+    assert "Shorter sentences." in repository.hook("session-start", given).context
+    memory.project.sync()
+    (repository.root / "CLAUDE.md").unlink()
+    assert "Shorter sentences." in repository.hook("session-start", given).context
+
+
 def test_a_session_is_told_of_a_file_that_its_host_cuts_off(repository: Repository) -> None:
     (repository.root / "AGENTS.md").write_text(f"# Decisions\n\n- Use files\n\n# Long\n\n{'word ' * 8_000}\n")
     given = {"session_id": "5e1f", "cwd": str(repository.root), "hook_event_name": "SessionStart"}

@@ -7,6 +7,7 @@ and fits into what the later ones leave, stands at the end.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from mdmem.facade.questions.excerpt import (
     real_path,
 )
 from mdmem.hosts.files import SourceFiles
+from mdmem.hosts.generated import holds_rule
 from mdmem.index.hit import Hit
 from mdmem.kind import NAMESPACES, OBSERVATION, PREFERENCE, PROJECT, PROJECT_FILE, RULE, WORKING, Kind
 from mdmem.memory import content
@@ -219,11 +221,16 @@ class _Sources:
         return self._memory.states()
 
     def gather_rules(self, files: Sequence[str]) -> _Gathered:
-        """List the rules that apply to one of the files, or all: highest priority first."""
+        """List the rules that apply to one of the files, or all: highest priority first.
+
+        One is left out that `project sync` has written into a file that the reader reads by itself.
+        """
         gathered, everything = _Gathered(), self._memory.rules.list(disabled=True)
         about = [workspace_path(self._memory.vault, file) for file in files]
         for rule in everything:
             if not rule.enabled or (about and not any(map(rule.applies_to, about))):
+                continue
+            if not rule.globs and self._shared_text and holds_rule(self._shared_text, rule.title, rule.text):
                 continue
             vault = next(v for v in self._layers if v.namespace == rule.layer)
             path = rule.path[len(join(rule.layer, "x")) - 1 :]
@@ -238,6 +245,14 @@ class _Sources:
                 if found.path.endswith(".md") and join(vault.namespace, found.path) not in known:
                     self._excerpt_source(vault, found.path, gathered)
         return gathered
+
+    @cached_property
+    def _shared_text(self) -> str:
+        """The AGENTS.md of the workspace, where the reader reads it by itself; else an empty text."""
+        vault = self._layers[0]
+        workspace = os.path.realpath(vault.workspace)
+        found = SourceFiles(workspace, vault.hides).read(workspace, PROJECT_FILE) if self._excluded else None
+        return found.text if found and found.real in self._excluded else ""
 
     def gather_project(self, files: Sequence[str]) -> _Gathered:
         """Return the sections of the project memory of every layer, and of the folders around the files.

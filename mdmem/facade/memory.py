@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from mdmem.diagnostic import Diagnostic
 from mdmem.document.arguments import complete_id
 from mdmem.document.document import Document
-from mdmem.document.text.globs import escaped
 from mdmem.errors import (
     ExtraMissing,
     MdmemError,
@@ -21,7 +20,6 @@ from mdmem.errors import (
 )
 from mdmem.facade.lazy import Lazy
 from mdmem.facade.scoped import ScopedMemory, steadily
-from mdmem.kind import NOTE
 from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since, list_changes
 from mdmem.vault.folder import find, find_around, is_vault, name_url
@@ -160,17 +158,6 @@ class Memory(ScopedMemory):
 
     def _commit_applied(self, applied: Applied) -> Applied:
         return self.service.commit_applied(applied)
-
-    def import_(self, format: str, source: StrPath, *, to: StrPath | None = None) -> Applied:  # noqa: A002 - as there
-        """See `Verbs.import_`; the config then says that the folder is that of another tool."""
-        applied = super().import_(format, source, to=to)
-        if applied.plan.changes:
-            folder = self.vault.folder(NOTE.folder if to is None else path_text(to))
-            try:
-                self.vault.disk.add_guests(f"{escaped(folder)}/**" if folder else "**")
-            except MdmemError as error:
-                self.vault.notes.append(str(error))
-        return applied
 
     @steadily
     def context(

@@ -460,8 +460,11 @@ class View:
         """All names, loaded at once: for questions about every link."""
         return self.names_with(())
 
-    def names_with(self, others: Iterable[Document]) -> LoadedNames:
-        """Return all names, and those of memories that are not in the vault yet."""
+    def names_with(self, others: Iterable[Document], tools: Iterable[tuple[str, str]] = ()) -> LoadedNames:
+        """Return all names, and those of memories that are not in the vault yet.
+
+        `tools`: folders of the vault, and the tools that read the notes in them, beside what the config says.
+        """
         rows = self.part_rows("names", "x.kind, x.key, d.path", "ORDER BY d.path")
         known = ((kind, key, self.inside(path)) for kind, key, path in rows)
         new = (
@@ -469,7 +472,9 @@ class View:
             for each in others
             for kind, key in names_of(each.path, each.fields, each.text)
         )
-        return LoadedNames(chain(known, new), self)
+        names = LoadedNames(chain(known, new), self)
+        names.layout = self._with_tools(names.layout, tools)
+        return names
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder is at `path`, in the namespace."""
@@ -483,7 +488,18 @@ class View:
             self.inside(path): nfc("/".join(parts)) for path, parts in disk.mounts.items() if wall.holds(path)
         }
         folder = nfc(disk.in_workspace(self.base))
-        return MemoryLayout("" if folder == "." else folder, mounted, self.vault.workspace, {})
+        layout = MemoryLayout("" if folder == "." else folder, mounted, self.vault.workspace, {}, {})
+        told = (each.rpartition(": ") for each in self.vault.config.links.dialects)
+        return self._with_tools(layout, ((place, tool) for place, _, tool in told))
+
+    def _with_tools(self, layout: MemoryLayout, tools: Iterable[tuple[str, str]]) -> MemoryLayout:
+        """Return a layout in which tools read the notes of more folders of the vault."""
+        known = dict(layout.tools)
+        for place, tool in tools:
+            folder = nfc(self.vault.disk.original.in_workspace(place or "."))
+            folder = "" if folder == "." else folder
+            known[folder] = (*known.get(folder, ()), tool)
+        return layout._replace(tools=known, kept={})
 
     def forget_names(self) -> None:
         """Load `all_names`, the names of files and the layout again when they are next needed."""

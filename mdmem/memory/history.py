@@ -22,6 +22,7 @@ from mdmem.errors import (
     Usage,
     plural,
 )
+from mdmem.vault.config import CONFIG_PATH, ConfigChange, find_change
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan, edit
 from mdmem.vault.store import Entry, FileChange
@@ -281,6 +282,7 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     message = entry.message.removeprefix(f"undo {subject}: ").removeprefix(f"redo {subject}: ")
     if subject == entry.id and entry.actor not in {"", outlook.vault.actor}:
         message += f" (by {entry.actor})"
+    config = _take_config_back(outlook.vault, entry.config) if entry.config else None
     return EditPlan(
         changes=changes,
         message=f"{'redo' if entry.undoes else 'undo'} {subject}: {message}",
@@ -289,7 +291,19 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
         undoes="" if entry.undoes else subject,
         redoes=subject if entry.undoes else "",
         made_at="" if entry.undoes else entry.time,
+        left_out=(f"{CONFIG_PATH}: what it was is not kept",) if entry.config and not config else (),
+        config=config,
     )
+
+
+def _take_config_back(vault: Vault, made: FileChange) -> ConfigChange | None:
+    """Return the change that takes back what an import told the config; None where that is not kept."""
+    hashes = (made.before, made.after)
+    kept = [vault.store.kept(digest) if digest else None for digest in hashes]
+    if any(digest and not content for digest, content in zip(hashes, kept, strict=True)):
+        return None
+    before, after = (content.data.decode() if content else "" for content in kept)
+    return find_change(after, before)._replace(back=hashes)
 
 
 def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.document.document import SUFFIXES, Document, UnreadableDocument, digest
+from mdmem.document.text.globs import escaped
 from mdmem.errors import (
     DocumentRefused,
     IndexDamaged,
@@ -28,7 +29,7 @@ from mdmem.index.links.references import AMBIGUOUS_LINK, find_ambiguous
 from mdmem.kind import NOTE
 from mdmem.memory.content import is_working
 from mdmem.memory.imports.batch import PASSED_OVER, Batch
-from mdmem.vault.config import Secrets
+from mdmem.vault.config import ConfigChange, Secrets
 from mdmem.vault.paths import StrPath, check_folder, is_under, join, seen_from
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Outcome, Prepared, screen
 from mdmem.vault.vault import Vault
@@ -62,7 +63,7 @@ def importing(
     files = {path: file for path, file in batch.files.items() if not is_under(path, own)}
     if len(files) < len(batch.files):
         passed = {f"{PASSED_OVER}this vault": [f"{own}/"]}
-        batch = Batch(files=files, left_out={**batch.left_out, **passed})
+        batch = replace(batch, files=files, left_out={**batch.left_out, **passed})
     return lambda: _make_plan(vault, view, form, folder, batch)
 
 
@@ -92,6 +93,7 @@ def _make_plan(vault: Vault, view: Callable[[], View], form: str, folder: str, b
         Outcome("stand there already", same),
         *(Outcome(why if why in passed else f"left out: {why}", len(p), p) for why, p in left_out.items()),
     )
+    tools = [(vault.folder(join(folder, inside)), tool) for inside, tool in batch.tools]
     made: list[Document] = []
     for document in filter(None, (each.after(vault.config.limits) for each in changes)):
         with suppress(DocumentRefused):  # a document that passes a limit gives no names or links
@@ -101,18 +103,29 @@ def _make_plan(vault: Vault, view: Callable[[], View], form: str, folder: str, b
         changes=changes,
         message=f"import {len(changes)} from {form}" + (f", {same} stand there already" if same else ""),
         left_out=tuple(sorted(f"{p}: {why}" for why in left_out.keys() - passed for p in left_out[why])),
-        warnings=tuple(_find_unclear(vault, view, made)),
+        warnings=tuple(_find_unclear(vault, view, made, tools)),
         attachments=attachments,
         outcomes=tuple(row for row in rows if row.files),
+        config=_tell_config(vault, vault.folder(folder), tools) if changes else None,
     )
 
 
-def _find_unclear(vault: Vault, view: Callable[[], View], made: Sequence[Document]) -> list[Diagnostic]:
+def _tell_config(vault: Vault, folder: str, tools: Sequence[tuple[str, str]]) -> ConfigChange:
+    """Return the change by which the config says whose files these are, and which tools read their links."""
+    guests = f"{escaped(folder)}/**" if folder else "**"
+    gains = [] if "**" in vault.config.check.guests else [("check.guests", guests)]
+    gains += [("links.dialects", f"{place or '.'}: {tool}") for place, tool in tools]
+    return ConfigChange(tuple(gains))
+
+
+def _find_unclear(
+    vault: Vault, view: Callable[[], View], made: Sequence[Document], tools: Sequence[tuple[str, str]]
+) -> list[Diagnostic]:
     if not made or AMBIGUOUS_LINK in vault.config.check.silenced:
         return []
     found: list[Diagnostic] = []
     with suppress(IndexDamaged, LockTimeout, StorageFailed):
-        names = view().names_with(made)
+        names = view().names_with(made, tools)
         for document in vault.report_progress("checking", made):
             with suppress(DocumentRefused):  # it has more than a memory may; `check` says so
                 found += find_ambiguous(names, document)

@@ -6,7 +6,7 @@ config is read and judged, a new one is written, and the schema of all is publis
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -110,6 +110,15 @@ class CheckSettings(NamedTuple):
     ] = ()
     guests: Annotated[
         Texts, Key("globs of files that other tools write: there, a file that breaks a schema is a note")
+    ] = ()
+
+
+class LinkSettings(NamedTuple):
+    """How links are read."""
+
+    dialects: Annotated[
+        Texts,
+        Key("folders and the tool that reads the links of their notes: `notes/wiki: Obsidian`"),
     ] = ()
 
 
@@ -234,6 +243,7 @@ class Config(NamedTuple):
     preferences: PreferenceSettings = PreferenceSettings()
     secrets: Secrets = Secrets()
     check: CheckSettings = CheckSettings()
+    links: LinkSettings = LinkSettings()
     sessions: SessionSettings = SessionSettings()
     observation: ObservationSettings = ObservationSettings()
     results: ResultSettings = ResultSettings()
@@ -469,27 +479,71 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     return Config(**settings, kinds=declared, mounts=mounts, unknown=tuple(source.unknown))
 
 
-def add_guests(text: str, glob: str) -> str:
-    """Return the text of a config that also takes what fits a glob for guests; nothing else of it changes.
+def with_texts(text: str, key: str, texts: Iterable[str]) -> str:
+    """Return the text of a config in which the list at `key`, such as `check.guests`, holds other texts.
+
+    Nothing else of it changes.
 
     Raises:
-        ConfigInvalid: it cannot be read, or has its guests in several lines.
+        ConfigInvalid: it cannot be read, would be too large, or has the list in several lines.
     """
-    guests = parse(text).check.guests
-    if glob in guests or "**" in guests:
+    table, _, name = key.partition(".")
+    old, texts = _texts_of(text, key), tuple(texts)
+    if old == texts:
         return text
-    line = f"guests = {json.dumps([*guests, glob], ensure_ascii=False)}"
-    with_key = re.compile(r"^(\[check\](?:\n(?!\[).*)*?\n)(?:# )?guests = \[.*?\](?= *(?:#|$))", re.MULTILINE)
-    added, count = with_key.subn(lambda found: found[1] + line, text, count=1)
+    line = f"{name} = {json.dumps(texts, ensure_ascii=False)}"
+    with_key = rf"^(\[{table}\].*(?:\n(?!\[).*)*?\n)(?:# )?{name} = \[.*?\](?= *(?:#|$))"
+    changed, count = re.subn(with_key, lambda found: found[1] + line, text, count=1, flags=re.MULTILINE)
     if not count:
-        added, count = re.subn(r"^\[check\].*", lambda found: f"{found[0]}\n{line}", text, flags=re.MULTILINE)
-    added = added if count else f"{text}\n[check]\n{line}\n"
+        with_table = rf"^\[{table}\].*"
+        changed, count = re.subn(with_table, lambda found: f"{found[0]}\n{line}", text, flags=re.MULTILINE)
+    changed = changed if count else f"{text}\n[{table}]\n{line}\n"
     with suppress(ConfigInvalid):
-        before, after = (parse(each)._replace(unknown=()) for each in (text, added))
-        if after == before._replace(check=before.check._replace(guests=(*guests, glob))):
-            return added
-    reason, remedy = f"{glob!r} cannot be added to [check] guests", "add it there"
+        before, after = (parse(each)._replace(unknown=()) for each in (text, changed))
+        wanted = before._replace(**{table: getattr(before, table)._replace(**{name: texts})})
+        if after == wanted and len(changed.encode()) <= MAX_BYTES:
+            return changed
+    reason, remedy = f"[{table}] {name} cannot be changed", f"write `{line}` there"
     raise ConfigInvalid(path=CONFIG_PATH, reason=reason, remedy=remedy)
+
+
+def _texts_of(text: str, key: str) -> Texts:
+    table, _, name = key.partition(".")
+    texts: Texts = getattr(getattr(parse(text), table), name)
+    return texts
+
+
+class ConfigChange(NamedTuple):
+    """What the lists of a config gain and lose beside a change of memories: keys, and texts.
+
+    Attributes:
+        back: the hashes of the config before and after the change that this one takes back, if it does: as
+            long as nothing else has changed, every byte is put back; None stands for no file.
+    """
+
+    gains: tuple[tuple[str, str], ...] = ()
+    loses: tuple[tuple[str, str], ...] = ()
+    back: tuple[str | None, str | None] | None = None
+
+    def change(self, text: str) -> str:
+        """Return the text of a config with the change made; see `with_texts`."""
+        for key in dict.fromkeys(key for key, _ in (*self.gains, *self.loses)):
+            kept = (each for each in _texts_of(text, key) if (key, each) not in self.loses)
+            gained = (each for changed, each in self.gains if changed == key)
+            text = with_texts(text, key, dict.fromkeys((*kept, *gained)))
+        return text
+
+
+_TOLD_BY_IMPORTS = ("check.guests", "links.dialects")
+
+
+def find_change(before: str, after: str) -> ConfigChange:
+    """Return what an import changed in a config, from its text before and after."""
+    old, new = (
+        [(key, each) for key in _TOLD_BY_IMPORTS for each in _texts_of(text, key)] for text in (before, after)
+    )
+    gains = tuple(each for each in new if each not in old)
+    return ConfigChange(gains, tuple(each for each in old if each not in new))
 
 
 def _refuse_bad_globs(source: _Source, guests: Texts) -> None:

@@ -35,6 +35,7 @@ from mdmem.diagnostic import as_json
 from mdmem.document.document import digest
 from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
 from mdmem.vault import files
+from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.files import BUSY_SECONDS, Place, Raced
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.paths import check_folder
@@ -415,14 +416,15 @@ def _read_record(staging: int, record: str) -> Entry | None:
         if shape is None:
             return None
         entry = entry_from(shape)
-        sound = all(change.path and check_folder(change.path) == change.path for change in entry.files)
+        paths = [change.path for change in entry.files if change.path != CONFIG_PATH]
+        sound = bool(paths) and all(path and check_folder(path) == path for path in paths)
     except (ValueError, KeyError, TypeError, RecursionError, PathRefused):
         return None
     except OSError as error:
         if error.errno not in {errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EFBIG, errno.EACCES}:
             raise
         return None
-    return entry if sound and entry.files and entry.id == record.rpartition(".")[0] else None
+    return entry if sound and entry.id == record.rpartition(".")[0] else None
 
 
 def _stage_contents(seats: Sequence[_Seat], steps: Iterable[Step]) -> None:

@@ -27,7 +27,7 @@ from mdmem.errors import (
     TooLarge,
     VaultNotFound,
 )
-from mdmem.vault import config, files, outside
+from mdmem.vault import config, files
 from mdmem.vault.config import Config
 from mdmem.vault.files import BUSY_SECONDS, Content, Place
 from mdmem.vault.folder import PAST_MARK, resolve, workspace_of
@@ -116,18 +116,6 @@ class LocalStore:
         for found in read.unknown:
             self._add_note(f"{found.path}:{found.position.line}: {found.message} ({found.hint})")
         return read
-
-    def add_guests(self, glob: str) -> None:
-        """Add a glob to the config that says which files belong to other tools.
-
-        Raises:
-            ConfigInvalid: it cannot be added there; with what to add.
-        """
-        place = outside.below(self.root, config.CONFIG_PATH)
-        content = outside.read(place, config.CONFIG_PATH)
-        before = content.data if content else b""
-        after = config.add_guests(before.decode("utf-8"), glob).encode()
-        outside.replace(place, config.CONFIG_PATH, content and before, after)
 
     # -- where files are ----------------------------------------------------------------------------------
 

@@ -320,12 +320,14 @@ class MemoryLayout(NamedTuple):
         folder: of the namespace, seen from the workspace.
         mounted: the files of mounted memories, seen from the workspace, by the paths of these.
         root: the workspace; empty where nothing of it is to be looked at.
+        tools: the tools that the config says folders are written for, seen from the workspace.
         kept: what `mdmem.index.links.dialect` has found in its folders.
     """
 
     folder: str = ""
     mounted: Mapping[str, str] = MappingProxyType({})
     root: str = ""
+    tools: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     kept: dict[str, Any] = {}  # noqa: RUF012 - nothing is kept of an empty root
 
     def file_of(self, path: str) -> str:

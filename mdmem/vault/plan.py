@@ -20,7 +20,7 @@ from mdmem.document.secret import Secret
 from mdmem.document.text.diff import unified
 from mdmem.document.text.tokens import first_of
 from mdmem.errors import EditRefused, Invalid, PathRefused
-from mdmem.vault.config import CONFIG_PATH, Secrets
+from mdmem.vault.config import CONFIG_PATH, ConfigChange, Secrets
 from mdmem.vault.paths import check_folder, check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange
 
@@ -133,6 +133,7 @@ class EditPlan:
         undoes, redoes: the id of the change that it takes back, or puts back.
         made_at: when what it takes back was changed (ISO 8601, UTC); empty for any other plan.
         newer: which changes by others are newer than what it takes back, and stay, in words.
+        config: what changes in the config of the vault with it.
         steps: the plans that it sums up. They are applied one after the other, each as a change of its own;
             none is begun where a file is not as the first that changes it expects.
     """
@@ -150,6 +151,7 @@ class EditPlan:
     redoes: str = ""
     made_at: str = ""
     newer: str = ""
+    config: ConfigChange | None = None
     steps: tuple[EditPlan, ...] = ()
 
     def __repr__(self) -> str:

@@ -174,7 +174,7 @@ class Entry(NamedTuple):
     """A change that was applied: its id, when (ISO 8601, UTC), by whom, what, and which files.
 
     `undoes` and `redoes`: the id of the change that this one took back, or put back. `is_part`: it changed
-    files outside of the namespace as well, which are not named.
+    files outside of the namespace as well, which are not named. `config`: what it did to the config.
     """
 
     id: str
@@ -185,6 +185,7 @@ class Entry(NamedTuple):
     undoes: str = ""
     redoes: str = ""
     is_part: bool = False
+    config: FileChange | None = None
 
     @property
     def subject(self) -> str:

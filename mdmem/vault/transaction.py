@@ -12,7 +12,9 @@ from mdmem.document.merging.merge import merge
 from mdmem.document.text.diff import unified
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.tokens import first_of
-from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy, PathRefused
+from mdmem.errors import AlreadyExists, ConfigInvalid, Conflict, DocumentRefused, FileBusy, PathRefused
+from mdmem.vault import config
+from mdmem.vault.config import CONFIG_PATH, ConfigChange
 from mdmem.vault.files import BUSY_SECONDS, Content, Raced
 from mdmem.vault.paths import above, check_folder, check_memory, is_under, join, relative, seen_from
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Prepared, change_shape
@@ -99,7 +101,11 @@ class Transaction:
                 if not self._absorb_late(race.late, steps) or len(steps) > 1:
                     continue
                 merged = [relative(steps[0].path, self.namespace)]
-            files = (file._replace(path=relative(file.path, self.namespace)) for file in entry.files)
+            files = (
+                file._replace(path=relative(file.path, self.namespace))
+                for file in entry.files
+                if file.path != CONFIG_PATH
+            )
             made = (entry.id,)
             return Applied(id=entry.id, files=tuple(files), merged=tuple(merged), plan=plan, ids=made)
         raise FileBusy(path=plan.paths[0], seconds=BUSY_SECONDS)
@@ -153,6 +159,26 @@ class Transaction:
                 yield Step(path=path, before=now, after=None, spelled=spelled)
         for each in self.prepared.plan.attachments:
             yield from self._change_attachment(each, gone)
+        if self.prepared.plan.config:
+            yield from self._change_config(self.prepared.plan.config)
+
+    def _change_config(self, change: ConfigChange) -> Iterator[Step]:
+        """Yield the step that changes the config; where it cannot be changed so, a note says it."""
+        now = self.store.read(CONFIG_PATH, config.MAX_BYTES, settled=True)
+        data = now.data if now else None
+        old, new = change.back or (None, None)
+        kept = self.store.kept(old) if old else None
+        try:
+            if change.back and hashed(data) == new and (kept or not old):
+                after = kept.data if kept else None
+            else:
+                after = change.change((data or b"").decode()).encode()
+        except (ConfigInvalid, UnicodeDecodeError) as error:
+            if str(error) not in self.store.notes:
+                self.store.notes.append(str(error))
+            return
+        if after != data:
+            yield Step(path=CONFIG_PATH, before=now, after=after, spelled=CONFIG_PATH)
 
     def _change_attachment(self, changed: AttachmentChange, gone: _Gone) -> Iterator[Step]:
         old, new = (join(self.namespace, check_folder(path)) for path in (changed.path, changed.move_to))
@@ -197,7 +223,7 @@ class Transaction:
         landed = bool(late)
         for step in steps:
             content = late.get(step.path)
-            if content is None or step.before is None:
+            if content is None or step.before is None or step.path == CONFIG_PATH:  # no memory; made again
                 landed = False
                 continue
             now = self._merge_late_content(step, content)

@@ -408,16 +408,18 @@ class Vault:
         """Yield the changes to memories of this namespace, newest first."""
         depth = self.namespace.count("/") + 1 if self.namespace else 0
         for entry in self.store.entries(self.namespace):
+            of_config = next((change for change in entry.files if change.path == config.CONFIG_PATH), None)
+            touched = [change for change in entry.files if change is not of_config]
             inside = tuple(
                 change._replace(
                     path=relative(change.path, self.namespace),
                     spelled="/".join(change.spelled.split("/")[depth:]),
                 )
-                for change in entry.files
+                for change in touched
                 if self.wall.holds(change.path)
             )
-            if len(inside) == len(entry.files):
-                yield entry._replace(files=inside)
+            if inside and len(inside) == len(touched):
+                yield entry._replace(files=inside, config=of_config)
             elif inside:
                 # The message may name files of others.
                 told = first_of([change.path for change in inside], _NAMED)

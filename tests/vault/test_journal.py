@@ -638,7 +638,7 @@ def shaped(**values: object) -> dict[str, object]:
 @cases(
     "path",
     [
-        *("../outside/a.md", "/etc/a.md", "notes/../../outside/a.md", ".mdmem/config.toml", "", ".", "a//b"),
+        *("../outside/a.md", "/etc/a.md", "notes/../../outside/a.md", ".mdmem/other.toml", "", ".", "a//b"),
         "../../x.md",
     ],
 )

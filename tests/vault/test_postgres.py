@@ -768,3 +768,18 @@ def test_an_index_behind_what_was_swept_looks_at_everything(
     run(store, *(f"DELETE FROM mdmem.{table} WHERE vault = %s AND seq < 3" for table in ("entry", "touched")))
     assert sorted(find(memory)) == ["a.md", "b.md", "c.md"]
     close(memory)
+
+
+def test_an_import_and_its_undo_take_the_config_along(
+    store: PostgresStore, other: PostgresStore, tmp_path: Path
+) -> None:
+    (tmp_path / "source/.obsidian").mkdir(parents=True)
+    (tmp_path / "source/a.md").write_text("# A\n", "utf-8")
+    memory, elsewhere = Memory(store), Memory(other)
+    before = read(store, ".mdmem/config.toml")
+    memory.import_("obsidian", tmp_path / "source")
+    assert elsewhere.show("notes/a.md").text == "# A\n"
+    assert elsewhere.vault.config.links.dialects == ("notes: Obsidian",)
+    memory.undo()
+    assert list(elsewhere.ls()) == []
+    assert (read(other, ".mdmem/config.toml") or b"") == (before or b"")

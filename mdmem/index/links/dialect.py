@@ -1,6 +1,7 @@
 """Dialects: how the tool that notes are written for reads their links. One row for each tool.
 
-The dialect of a note is that of the nearest folder at or above it, within the workspace, that holds a marker.
+The dialect of a note is that of the nearest folder at or above it, within the workspace, that holds a marker,
+or that the config of the vault names, since an import does not take every marker along.
 Nothing of these files is run. Of a config a few settings are read, by patterns; what cannot be read counts as
 the default. `docs/formats.md` says the table in words, and where each tool documents its rules.
 """
@@ -12,7 +13,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -22,7 +23,8 @@ from mdmem.document.markdown.link import percent_decoded
 from mdmem.document.text.regex import regex
 from mdmem.index.database import nth
 from mdmem.vault import files
-from mdmem.vault.paths import MemoryLayout, is_under, join, relative
+from mdmem.vault.folder import workspace_of
+from mdmem.vault.paths import MemoryLayout, is_under, join, nfc, relative
 
 SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
 MOUNTS, COMPONENTS = "mounts", "components"
@@ -198,7 +200,7 @@ def find_site(layout: MemoryLayout, path: str) -> Site:
 def _find_around(layout: MemoryLayout, folder: str) -> Site:
     kept = layout.kept
     if folder not in kept:
-        here = _look_into(layout.root, folder)
+        here = _look_into(layout.root, folder, layout.tools.get(folder, ()))
         website = join(folder, "website")  # it may hold the config of Docusaurus for what lies around it
         at = os.path.join(layout.root, website)
         if not here and os.path.isdir(at) and not os.path.islink(at):
@@ -209,14 +211,23 @@ def _find_around(layout: MemoryLayout, folder: str) -> Site:
     return found
 
 
-def _look_into(root: str, folder: str) -> Site | None:
+def list_tools(root: str, files: Iterable[str]) -> list[tuple[str, str]]:
+    """List folders of `root`, an absolute path, that hold some of the files, and the tools they are for."""
+    workspace = workspace_of(root)
+    folder = nfc(os.path.relpath(root, workspace))
+    layout = MemoryLayout("" if folder == os.curdir else folder, root=workspace, kept={})
+    sites = dict.fromkeys((site.folder, site.tools) for site in (find_site(layout, path) for path in files))
+    return [(place_in(layout, folder) or "", tool) for folder, tools in sites for tool in tools]
+
+
+def _look_into(root: str, folder: str, named: Collection[str] = ()) -> Site | None:
     at, site = os.path.join(root, folder), Site(folder)
     for dialect in DIALECTS:
         markers = (marker.split("+") for marker in dialect.markers)
         files_of_marker = next((names for names in markers if all(_is_there(at, name) for name in names)), ())
-        if not files_of_marker:
+        if not files_of_marker and dialect.name not in named:
             continue
-        text = _read_config(os.path.join(at, files_of_marker[0].partition("~")[0]))
+        text = _read_config(os.path.join(at, files_of_marker[0].partition("~")[0])) if files_of_marker else ""
         said = re.findall(dialect.setting, text, re.MULTILINE | re.IGNORECASE) if dialect.setting else ()
         said, first = list(dict.fromkeys(said))[:_MOST_SAID], dialect.roots[0][1]
         places = [place for name in said if (place := _place_below(folder, name)) is not None]
@@ -229,6 +240,7 @@ def _look_into(root: str, folder: str) -> Site | None:
         mounts = [*_list_mounts(folder, text)] if dialect.name == "Hugo" else []
         served = [*_list_served(root, folder, text)] if dialect.name == "Docusaurus" else []
         roots += [*mounts, *((start, join(folder, name)) for start, name in dialect.roots)]
+        roots += [] if files_of_marker else [("/", folder)]  # it may have been a folder below the marker
         own = {place for _, place in served}
         roots = [*served, *(each for each in roots if each[0] == "/" or each[1] not in own)]
         traits, generated = {*dialect.traits, dialect.name}, {*dialect.generated}

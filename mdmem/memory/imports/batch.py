@@ -15,6 +15,7 @@ from mdmem.document.document import Document, Limits, parse_any, parse_text, wit
 from mdmem.document.text.tokens import first_of
 from mdmem.document.yaml_edit import inline, scalar
 from mdmem.errors import DocumentRefused, EditRefused, NamedNotFound, StorageFailed, Usage, show_name
+from mdmem.index.links.dialect import list_tools
 from mdmem.vault.config import Config
 from mdmem.vault.files import failure, open_regular
 from mdmem.vault.store import MOST_ATTACHED_BYTES
@@ -31,10 +32,14 @@ _NAMED = 5  # the most files left out that an error names, if nothing else is th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Memories and attachments by their paths in the target folder, and paths left out, by the reason."""
+    """Memories and attachments by their paths in the target folder, and paths left out, by the reason.
+
+    `tools`: folders in it, and the tools that they are written for.
+    """
 
     files: Mapping[str, Document | bytes]
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tools: Sequence[tuple[str, str]] = ()
 
 
 def read(path: str, most: int = sys.maxsize) -> bytes:
@@ -78,7 +83,7 @@ def folder(
     if not any(isinstance(file, Document) for file in files.values()):
         looked = f"looked for files that end in {' or '.join(config.suffixes)}, in it and below, not hidden"
         raise nothing_found("note", root, looked, left_out)
-    return Batch(files=files, left_out=left_out)
+    return Batch(files=files, left_out=left_out, tools=list_tools(os.path.realpath(root), files))
 
 
 def nothing_found(what: str, source: str, hint: str, left_out: Mapping[str, Sequence[str]]) -> NamedNotFound:

@@ -73,9 +73,13 @@ def read_codes() -> dict[str, dict[str, str]]:
 
 
 def explain_code(code: str) -> str:
-    """Return what the code of a finding or an error means and what to do about it; empty for no code."""
+    """Return what the code of a finding or an error means and what to do about it; empty for no code.
+
+    A state in which `refs` lists a link or a citation, such as `gone`, is explained as the code of its finding.
+    """
     texts = {name: text for codes in read_codes().values() for name, text in codes.items()}
-    return texts.get(code, "") or (texts[_OF_KEYWORDS] if code.startswith("schema-") else "")
+    found = next(filter(None, map(texts.get, (code, f"{code}-link", f"citation-{code}"))), "")
+    return found or (texts[_OF_KEYWORDS] if code.startswith("schema-") else "")
 
 
 def pages() -> list[str]:

@@ -213,7 +213,7 @@ class ScopedMemory(Kinds["Applied"]):
         try:
             return self.meaning, ""
         except MdmemError as error:
-            return None, f"meaning: words alone: {error.message}"
+            return None, f"words alone: {error.message}"
 
     @property
     def sessions(self) -> Sessions:
@@ -663,6 +663,7 @@ class ScopedMemory(Kinds["Applied"]):
         states = self._find_states(views, request.as_of)
         wanted, unknown = self._find_wanted(views, request.where)
         meaning, off = (None, "") if words_only else self._find_meaning()
+        off = off and f"meaning: {off}"
         if only is not None:
             wanted = {*only} if wanted is None else wanted.intersection(only)
 

@@ -24,7 +24,7 @@ from mdmem.cli.help import (
 )
 from mdmem.cli.main import app, main
 from mdmem.errors import MdmemError
-from mdmem.index.code.citations import STALE
+from mdmem.index.code.citations import BROKEN, STALE, code_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONTEXT = click.Context(app, info_name="mdmem")
@@ -285,6 +285,13 @@ def test_a_code_is_explained_with_what_to_do(code: str, capsys: pytest.CaptureFi
     assert in_one_line(text) == in_one_line(f"{code}: {meaning} {remedy}")
     assert meaning.endswith(".")
     assert remedy.endswith(".")
+
+
+def test_a_state_that_refs_prints_is_explained_as_its_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    for state in BROKEN:
+        assert told(capsys, "help", state).startswith(
+            explain_code(code_of(state)).split("\n")[0][:20], len(state) + 2
+        )
 
 
 def test_the_version_has_a_short_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,7 +174,7 @@ def test_an_edit_of_code_says_which_memories_went_stale(repository: Repository, 
     given = repository.patched("src/app.py") if codex else repository.edited("src/app.py")
     said = repository.hook("post-edit", given, codex=codex)
     assert said.json["hookSpecificOutput"]["hookEventName"] == "PostToolUse"
-    assert said.context.startswith("notes/task.md:7: changed: it points at src/app.py#L4-L5 (")
+    assert said.context.startswith("notes/task.md:7: citation-changed: it points at src/app.py#L4-L5 (")
     assert (
         "Fix: read the code, fix the text, then `mdmem refs --pin --accept --in notes/task.md`"
         in said.context
@@ -185,7 +185,7 @@ def test_code_that_moved_says_where_to(repository: Repository) -> None:
     change(repository.root / "src/app.py", "import os\n", "import os\nimport re\nimport sys\n")
     said = repository.hook("post-edit", repository.edited("src/app.py"))
     assert said.context.startswith(
-        "notes/task.md:7: moved: it points at src/app.py#L4-L5 (moved to src/app.py#L6-L7)"
+        "notes/task.md:7: citation-moved: it points at src/app.py#L4-L5 (moved to src/app.py#L6-L7)"
     )
     assert "`mdmem refs --fix --in notes/task.md` makes it say so" in said.context
 
@@ -202,14 +202,14 @@ def test_an_edit_that_makes_a_link_dangle_says_where(repository: Repository) -> 
     change(repository.vault / "notes/task.md", "[[db]]", "[[database]]")
     said = repository.hook("post-edit", repository.edited("memories/notes/task.md"))
     assert said.context.startswith(
-        "notes/task.md:7: dangling: it points at database (there is no memory 'database')"
+        "notes/task.md:7: dangling-link: it points at database (there is no memory 'database')"
     )
 
 
 def test_a_mounted_file_is_a_memory_too(repository: Repository) -> None:
     change(repository.root / "AGENTS.md", "- Use files", "- Use [[nothing]]")
     said = repository.hook("post-edit", repository.edited("AGENTS.md"))
-    assert said.context.startswith("AGENTS.md:5: dangling: ")
+    assert said.context.startswith("AGENTS.md:5: dangling-link: ")
 
 
 def test_errors_and_references_come_together_and_each_once(repository: Repository) -> None:
@@ -219,7 +219,7 @@ def test_errors_and_references_come_together_and_each_once(repository: Repositor
     reason = repository.hook(
         "post-edit", repository.patched("memories/notes/task.md", "src/app.py"), codex=True
     ).json["reason"]
-    assert [line.split(":")[2].strip() for line in reason.splitlines()] == ["schema-enum", "changed"]
+    assert [line.split(":")[2].strip() for line in reason.splitlines()] == ["schema-enum", "citation-changed"]
 
 
 def test_what_is_wrong_in_many_places_is_cut_and_counted(repository: Repository) -> None:
@@ -254,7 +254,7 @@ def test_behind_a_command_what_it_changed_is_looked_at(repository: Repository) -
     said = repository.hook("post-edit", command(repository))
     named, found = said.context.split("\n", 1)
     assert re.fullmatch(r"Changed since \d\d:\d\d:\d\d, perhaps by somebody else: src/app\.py\.", named)
-    assert found.startswith("notes/task.md:7: changed: it points at src/app.py#L4-L5")
+    assert found.startswith("notes/task.md:7: citation-changed: it points at src/app.py#L4-L5")
     assert repository.hook("post-edit", command(repository)) == Said("", "")
     change(repository.vault / "notes/task.md", "status: open", "status: started")
     assert "schema-enum" in repository.hook("post-edit", command(repository)).json["reason"]

@@ -56,6 +56,11 @@ STALE = frozenset((GONE, CHANGED, MOVED))
 BROKEN = STALE.union((DANGLING, AMBIGUOUS))
 
 
+def code_of(state: str) -> str:
+    """Return the code of a finding about a link or a citation in a state of `BROKEN`."""
+    return f"citation-{state}" if state in STALE else f"{state}-link"
+
+
 _LOCATOR = regex(
     r"(?P<mark>[#:]L?)\d+(?P<column>,\d+)?(?:(?P<to>-L?)\d+(?P<last_column>,\d+)?)?",
     re.ASCII | re.IGNORECASE,

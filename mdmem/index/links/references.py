@@ -31,6 +31,7 @@ from mdmem.index.code.citations import (
     STATES,
     UNKNOWN,
     Judgement,
+    code_of,
     judge,
     path_of,
 )
@@ -70,7 +71,7 @@ TYPES = (NOTE, HEADING, BLOCK, TAG, URL, FILE, LINES, FUNCTION, CLASS, VARIABLE,
 SYMBOLS = (FUNCTION, CLASS, VARIABLE, SYMBOL)
 CODE = (FILE, LINES, *SYMBOLS)
 LINKS = (NOTE, HEADING, BLOCK)
-AMBIGUOUS_LINK = "ambiguous-link"
+AMBIGUOUS_LINK = code_of(AMBIGUOUS)
 _COMMENT = "%%"
 _BEFORE_LIST = (":", "-", ",", "[")  # of YAML: `up: [[X]]` is a list in a list
 _AMBIGUOUS_HINT = "name its folder, or its id"
@@ -95,6 +96,11 @@ class ReferencePlace(NamedTuple):
     line: int
     state: str
     detail: str = ""
+
+    @property
+    def code(self) -> str:
+        """The code of the finding about what is broken there."""
+        return code_of(self.state)
 
 
 class Occurrence(NamedTuple):
@@ -337,7 +343,7 @@ def check_links(
             if targets is None:
                 targets = repairs.find_targets(document) if repairs.moved else {}
             target, has_moved = targets.get(link.target_span.start, ("", False))
-            code, hint = "dangling-link", _NO_TARGET
+            code, hint = code_of(DANGLING), _NO_TARGET
             elsewhere = "" if is_anchor else _find_elsewhere(around, judge.names, link, document.path)
             hint = f"{elsewhere} has this name: link to it, or make one here" if elsewhere else hint
             if target and not is_anchor:
@@ -408,8 +414,9 @@ def check_citations(around: View, document: Document, workspace: Workspace) -> I
         place = f"{citation.path}{locator}"
         message = f"{place}: {detail or judgement.reason}"
         hint = _HINTS[judgement.state]
-        code = "dangling-link" if judgement.state == DANGLING else f"citation-{judgement.state}"
-        flaw = Flaw(citation.span, code, message, hint, place, _SEVERITIES[judgement.state])
+        flaw = Flaw(
+            citation.span, code_of(judgement.state), message, hint, place, _SEVERITIES[judgement.state]
+        )
         yield document.diagnose(flaw)
 
 

@@ -273,7 +273,7 @@ def _finding_line(finding: Diagnostic) -> str:
 def _reference_line(_type: str, target: str, place: Any, *_: str) -> str:
     detail = f" ({place.detail})" if place.detail else ""
     fix = _FIXES[place.state].format(path=place.path)
-    return f"{place.path}:{place.line}: {place.state}: it points at {target}{detail}. Fix: {fix}."
+    return f"{place.path}:{place.line}: {place.code}: it points at {target}{detail}. Fix: {fix}."
 
 
 def _limit_lines(lines: Iterable[str]) -> list[str]:

@@ -735,3 +735,11 @@ def test_a_clone_without_the_merge_driver_that_its_attributes_name_is_told(tmp_p
     assert (found.path, found.code) == (".gitattributes", "merge-driver-missing")
     assert found.hint == "`mdmem git install`"
     assert f"{found.message}; {found.hint}" in memory.status().setup
+
+
+def test_no_fact_begins_with_its_own_name(tmp_path: Path) -> None:
+    """As `meaning` did where the embedder cannot be used."""
+    root = init(tmp_path / "memories").root
+    facts = Memory(root, embedder="minilm").doctor().facts
+    assert "meaning" in facts
+    assert [name for name, value in facts.items() if str(value).startswith(f"{name}:")] == []

@@ -179,6 +179,8 @@ def test_a_setting_that_is_wrong_leaves_words_alone_and_says_why(root: Path) -> 
     plain = mdmem.open(root).search("car")
     with settings_of_user('embedder = "https://api.example.org/v1#m"\n'):
         results = mdmem.open(root).search("car")
+        facts = mdmem.open(root).doctor().facts
+    assert facts["meaning"] == "words alone: nothing may be sent to api.example.org"
     assert results.notes == ("meaning: words alone: nothing may be sent to api.example.org",)
     assert replace(results, notes=()) == plain
 

@@ -73,9 +73,9 @@ _MOST_WRONG = 3
 def status_command(memory: Memory) -> None:
     """Print what is here, and what waits for you.
 
-    The numbers are of uncommitted memories, proposals, stale citations and broken links; each line names the
-    command that shows more. The last lines say what is wrong with the setup. `check` finds secrets, since it
-    reads the memories.
+    The numbers are of uncommitted memories, proposals, stale citations, and links that are broken or may mean
+    several memories; each line names the command that shows more. The last lines say what is wrong with the
+    setup. `check` finds secrets, since it reads the memories.
     """
     found = memory.status()
     if render.is_set("as_json"):
@@ -89,6 +89,7 @@ def status_command(memory: Memory) -> None:
         ("open proposals", found.proposals, "inbox list"),
         ("stale citations", found.stale, "refs --stale"),
         ("broken links", found.broken, "check"),
+        ("ambiguous links", found.ambiguous or None, "refs --state ambiguous"),
     ]
     for name, value, more in rows:
         if value is not None:

@@ -242,12 +242,12 @@ def show_overview(memory: Memory) -> Any:
 
 
 def list_items(memory: Memory, what: str) -> Any:
-    """List what a figure of the overview counts: memories, stale citations, or broken links."""
+    """List what a figure of the overview counts: memories, stale citations, broken or ambiguous links."""
     found = list[tuple[str, int, str]]()
     if what == "memories":
         found += [(each.path, 1, each.title or "") for each in memory.ls(sort="-modified", long=True)]
     else:
-        states = {"stale": ("gone", "changed", "moved"), "broken": ("dangling", "ambiguous")}
+        states = {"stale": ("gone", "changed", "moved"), "broken": ("dangling",)}
         for each in memory.references.list(states=states.get(what, (what,))):
             found += [(at.path, at.line, f"{each.target}: {at.detail}") for at in each.places]
     items = [

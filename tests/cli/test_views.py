@@ -150,3 +150,15 @@ def test_status_names_three_problems_of_the_setup_and_counts_the_others(cli: Cli
     assert told.out.splitlines()[-1].startswith(" " * 17)
     assert told.errors == "setup: and 1 more, with --json\n"
     assert len(cli.ok("status", "--json").json["setup"]) == 4
+
+
+def test_the_status_tells_ambiguous_links_from_broken_ones(cli: Cli, files: Files) -> None:
+    files.write("notes/a/twin.md", b"")
+    files.write("notes/b/twin.md", b"")
+    files.write("notes/c.md", b"[[twin]] [[gone]] [[gone too]]\n")
+    out = cli("status").out
+    assert "\nbroken links     2        mdmem check\n" in out
+    assert "\nambiguous links  1        mdmem refs --state ambiguous\n" in out
+    assert [each["target"] for each in cli("refs", "--state", "ambiguous", "--json").objects]
+    files.write("notes/c.md", b"[[gone]]\n")
+    assert "ambiguous" not in cli("status").out

@@ -159,16 +159,20 @@ def test_links_are_told_by_where_they_stand_and_lead(page: Page, tree: VaultTree
 
 def test_each_figure_of_the_overview_leads_to_its_list(page: Page, tree: VaultTree) -> None:
     tree.write("src/x.py", "one\ntwo\n")
-    tree.note("notes/b.md", "# B\n\nSee [[nowhere]] and `src/x.py#L1-L2`.\n")
+    for folder in ("one", "two"):
+        tree.note(f"notes/{folder}/twin.md", "# Twin\n")
+    tree.note("notes/b.md", "# B\n\nSee [[nowhere]], [[twin]] and `src/x.py#L1-L2`.\n")
     tree.commit()
     tree.write("src/x.py", "three\n")
     status = page.get("overview")["status"]
-    assert (status["stale"], status["broken"]) == (1, 1)
+    assert (status["stale"], status["broken"], status["ambiguous"]) == (1, 1, 1)
     assert [(each["path"], each["line"]) for each in page.get("list", what="stale")["items"]] == [
         ("notes/b.md", 3)
     ]
     (broken,) = page.get("list", what="broken")["items"]
     assert broken["text"].startswith("nowhere: ")
+    (ambiguous,) = page.get("list", what="ambiguous")["items"]
+    assert "twin" in ambiguous["text"]
     memories = page.get("list", what="memories")
     assert (memories["items"][0]["text"], memories["left_out"]) == ("B", 0)
     assert len(memories["items"]) == status["memories"]

@@ -29,7 +29,7 @@ _WORST = 5  # memories that are named, of each of as many kinds
 _BROKEN = (DANGLING, AMBIGUOUS)
 _REWRITTEN = ("wikilink", "markdown")
 _ENDED = "ended and still linked"
-KINDS = ("duplicate", "contradicted", _ENDED, "stale", "broken", "doubtful", "unsourced", "unused")
+KINDS = ("duplicate", "contradicted", _ENDED, "stale", "broken", AMBIGUOUS, "doubtful", "unsourced", "unused")
 """What a memory can be that is weak."""
 Remedy: TypeAlias = Callable[[], tuple[str, str]]
 """Tells what is wrong with a memory, and the command that fixes it or shows more."""
@@ -124,14 +124,15 @@ class _Survey:
         for place in self._links[path]:
             goal = place.target.partition("#")[0]
             if goal in self._states or place.place.state in _BROKEN:
-                kind = _ENDED if goal in self._states else "broken"
+                kind = AMBIGUOUS if place.place.state == AMBIGUOUS else "broken"
+                kind = _ENDED if goal in self._states else kind
                 yield kind, path, partial(self._fix_link, place, goal)
         for place in self._code[path]:
             if place.place.state in STALE:
                 yield "stale", path, partial(_fix_citation, place)
 
     def _fix_link(self, place: Occurrence, goal: str) -> tuple[str, str]:
-        """Tell of a link that is broken, or leads to what has ended: it leads on, or becomes its words."""
+        """Tell of a link that is broken or ambiguous, or leads to what has ended, and how it leads on."""
         document, line = self._view.read(place.place.path), place.place.line
         on_line = (each for each in document.links if each.line == line and each.kind in _REWRITTEN)
         link = next((each for each in on_line if place.written.startswith(each.target)), None)

@@ -18,7 +18,7 @@ from mdmem.facade.questions.check import find_hidden
 from mdmem.facade.questions.doctor import find_unignored
 from mdmem.git.repository import Repository
 from mdmem.hosts.hosts import find_installed
-from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE
+from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE, code_of
 from mdmem.index.links.references import CODE, LINKS, Occurrence, occurrences
 from mdmem.index.view import View
 from mdmem.review.merge_setup import find_missing_driver
@@ -46,8 +46,9 @@ class MemoryStatus:
         uncommitted: memories that differ from the last commit; None also where there is no repository.
         proposals: those in the inbox that wait.
         stale: citations of code that has moved, has changed or is gone.
-        broken: links that lead nowhere, or to several memories; also those that a comment in the memory
-            silences for `check`, which reads it.
+        broken: links that lead nowhere; also those that a comment in the memory silences for `check`, which
+            reads it.
+        ambiguous: links that may mean several memories, counted in the same way.
         setup: what is wrong with the setup, and that a merge left conflicts; empty where all is well.
     """
 
@@ -59,6 +60,7 @@ class MemoryStatus:
     proposals: int | None
     stale: int | None
     broken: int | None
+    ambiguous: int | None
     setup: tuple[str, ...]
 
 
@@ -93,7 +95,8 @@ def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]
         uncommitted=uncommitted,
         proposals=proposals,
         stale=None if pointing is None else pointing["stale"],
-        broken=None if pointing is None else pointing["broken"],
+        broken=None if pointing is None else pointing[DANGLING],
+        ambiguous=None if pointing is None else pointing[AMBIGUOUS],
         setup=tuple(dict.fromkeys((*wrong, *service.remarks))),
     )
 
@@ -107,11 +110,10 @@ def _describe_scope(scope: Scope) -> str:
 
 
 def _count_pointing(view: View) -> Counter[str]:
-    codes = {DANGLING: "dangling-link", AMBIGUOUS: "ambiguous-link"}
     silenced = view.vault.config.check.silenced
-    wrong = {state for state, code in codes.items() if code not in silenced}
+    wrong = {state for state in (DANGLING, AMBIGUOUS) if code_of(state) not in silenced}
     return Counter(
-        "stale" if each.place.state in STALE else "broken"
+        "stale" if each.place.state in STALE else each.place.state
         for each in occurrences(view, types=(*LINKS, *CODE))
         if each.place.state in STALE
         # Where a reference leads is said, and counted, by its definition.

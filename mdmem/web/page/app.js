@@ -744,7 +744,12 @@ function showProposal({id, verb, arguments: given, reason, author, created, diff
 	)
 }
 
-const LISTS = {memories: "Memories", stale: "Citations of what has changed", broken: "Links that lead nowhere"}
+const LISTS = {
+	memories: "Memories",
+	stale: "Citations of what has changed",
+	broken: "Links that lead nowhere",
+	ambiguous: "Links that may mean several memories",
+}
 
 function showItems({items, left_out}, {what}) {
 	const shown = items.map(item => showHit(item, make("p.words", item.text)))
@@ -780,6 +785,7 @@ function showOverview({status, days, boxes, folders}) {
 			figure("proposals", status.proposals, "proposals"),
 			figure("stale citations", status.stale, "list", "stale", "b.warning"),
 			figure("broken links", status.broken, "list", "broken", "b.warning"),
+			figure("ambiguous links", status.ambiguous, "list", "ambiguous", "b.warning"),
 		),
 		status.setup.map(text => make("p.note", text)),
 		make("h2", "Who wrote when"),

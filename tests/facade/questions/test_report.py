@@ -80,7 +80,7 @@ def stale(change: Callable[[Path], object]) -> Callable[[Memory], None]:
         ("ended and still linked", ended),
         ("ended and still linked", over),
         ("broken", broken),
-        ("broken", ambiguous),
+        ("ambiguous", ambiguous),
         ("duplicate", dashed),
         ("broken", dashed_link),
         ("stale", stale(lambda file: file.write_text(f"# more\n\n{CODE}"))),

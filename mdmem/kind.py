@@ -65,6 +65,18 @@ KINDS: tuple[Kind, ...] = (
 DEFAULT_SCHEMA = "memory"
 NAMESPACES = {"users": 2, "projects": 2, "resources": 3}
 """The folders that begin a level of a namespace, each with the number of path parts of that level."""
+MEANINGS = {
+    RULE.folder: "agents are told its rules",
+    PREFERENCE.folder: "agents are told its preferences",
+    WORKING.folder: "working memory, which git leaves out",
+    SESSION_SUMMARY.folder: "logs of conversations, which git leaves out, and their summaries",
+    OBSERVATION.folder: "observations of conversations",
+    PROPOSAL.folder: "proposals, which no agent is told of",
+    "users": "each folder in it is private to a user",
+    "projects": "each folder in it belongs to a project",
+    "resources": "its folders belong to resources",
+}
+"""What a folder means by its name at the top of a vault, where that may be a surprise."""
 
 
 def namespace_of(path: str) -> list[str]:

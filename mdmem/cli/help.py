@@ -75,7 +75,7 @@ def read_codes() -> dict[str, dict[str, str]]:
 def explain_code(code: str) -> str:
     """Return what the code of a finding or an error means and what to do about it; empty for no code.
 
-    A state in which `refs` lists a link or a citation, such as `gone`, is explained as the code of its finding.
+    A state in which `refs` lists a link or a citation, such as `gone`, is explained as its finding is.
     """
     texts = {name: text for codes in read_codes().values() for name, text in codes.items()}
     found = next(filter(None, map(texts.get, (code, f"{code}-link", f"citation-{code}"))), "")

@@ -84,6 +84,9 @@ def _print_made(made: Any) -> None:
         print(f"    .gitignore (lines added: {len(made.ignored)})")
     for path in made.files:
         print(f"    {path}")
+    if made.meanings:
+        named = "; ".join(f"{name}/ ({meaning})" for name, meaning in made.meanings.items())
+        render.print_remarks([f"note: folders with a meaning: {named}: rename what means something else"])
     render.print_passed_over(made.passed_over)
     if made.unmounted:
         how = "move it away, and take the # from the mount in .mdmem/config.toml"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mdmem.document.document import MARKDOWN_SUFFIXES
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
-from mdmem.kind import KINDS, PROJECT_FILE
+from mdmem.kind import KINDS, MEANINGS, PROJECT_FILE
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS, Config
 from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, is_under, path_text
@@ -211,6 +211,7 @@ class Made(NamedTuple):
         unignored: those that it lacks and that cannot be added, as it is a link or a folder.
         passed_over: how many text files that were there are no memories, by suffix (see
             `mdmem.vault.walk.count_passed_over`), and how many Markdown files hidden folders hold, by folder.
+        meanings: folders with files that were there, and what their names mean now: see `MEANINGS`.
         unmounted: the path of the repository's `AGENTS.md` from the folder, if it is not mounted because the
             folder has its own; else empty.
         is_found: whether this vault is found from the current folder when no vault is named.
@@ -223,6 +224,7 @@ class Made(NamedTuple):
     ignored: tuple[str, ...]
     unignored: tuple[str, ...]
     passed_over: dict[str, int]
+    meanings: dict[str, str]
     unmounted: str
     is_found: bool
     above: str
@@ -262,6 +264,8 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         unmounted = mounted if is_own and os.path.exists(target) and hides(target, file) else ""
         mount = f'"{PROJECT_FILE}" = {json.dumps(mounted)}\n'
         config += f"# {mount}" if is_own else mount
+    filled = {name for name in MEANINGS if os.path.isdir(root) and next(walk(root, (name,), ("",)), None)}
+    meanings = {name: meaning for name, meaning in MEANINGS.items() if name in filled}
     made = {CONFIG_PATH: config}
     ignored: tuple[str, ...] = ()
     unignored: tuple[str, ...] = ()
@@ -284,6 +288,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         ignored=ignored,
         unignored=unignored,
         passed_over=count_passed_over(list_others(root)) | count_hidden(root),
+        meanings=meanings,
         unmounted=unmounted,
         is_found=is_found,
         above=vault_above,

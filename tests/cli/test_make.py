@@ -176,6 +176,15 @@ def test_init_in_a_folder_says_what_is_passed_over_there(cli: Cli, tmp_path: Pat
     assert cli.ok("init", str(tmp_path / "site"), "--dry-run").errors.startswith(note)
     assert cli.ok("init", str(tmp_path / "site")).errors.startswith(note)
     assert "passed over" not in cli.ok("init", str(tmp_path / "new")).errors
+
+
+def test_init_says_once_which_folders_have_a_meaning_now(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "own/working").mkdir(parents=True)
+    (tmp_path / "own/working/list.md").write_text("- x\n", "utf-8")
+    said = "note: folders with a meaning: working/ (working memory, which git leaves out): rename what means "
+    assert said in cli.ok("init", str(tmp_path / "own"), "--dry-run").errors
+    assert said in cli.ok("init", str(tmp_path / "own")).errors
+    assert "a meaning" not in cli.ok("init", str(tmp_path / "own")).errors
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/a.mdx").write_text("text\n")
     ended = cli.ok("init", str(tmp_path / "deep"), "--json", "--dry-run")

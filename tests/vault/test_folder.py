@@ -28,6 +28,7 @@ from mdmem.errors import (
     Usage,
     VaultNotFound,
 )
+from mdmem.kind import KINDS, MEANINGS, NAMESPACES
 from mdmem.vault import config
 from mdmem.vault.config import CONFIG_PATH, Config
 from mdmem.vault.folder import find, find_git_root, init, resolve, workspace_of
@@ -473,6 +474,7 @@ def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(
         "ignored": [],
         "unignored": [],
         "passed_over": {},
+        "meanings": {},
         "unmounted": "",
         "is_found": False,
         "above": "",
@@ -648,3 +650,24 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed):
         init(root)
     assert list(elsewhere.iterdir()) == []
+
+
+def test_folders_that_get_a_meaning_are_named(tmp_path: Path) -> None:
+    for path in (
+        "working/list.md",
+        "rules/games/chess.md",
+        "deep/rules/a.md",
+        "notes/a.md",
+        "sessions/x.jsonl",
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("", "utf-8")
+    (tmp_path / "users").mkdir()
+    for is_tried in (True, False):
+        made = init(tmp_path, dry_run=is_tried)
+        assert list(made.meanings) == ["rules", "working", "sessions"]
+
+
+def test_each_folder_with_a_meaning_has_one_to_tell() -> None:
+    folders = {kind.folder for kind in KINDS} | NAMESPACES.keys()
+    assert MEANINGS.keys() == folders - {"", "notes"}

@@ -55,8 +55,8 @@ _AGAIN = "edit it again? what you save then replaces what is there"
 @options.yes_option
 @options.dry_run_option
 @options.json_option
-@click.pass_obj
-def edit_command(target: Target, /, path: str) -> int:
+@options.memory_command
+def edit_command(memory: Memory, path: str) -> int:
     """Change a memory in your editor, or write a new one.
 
     The editor is VISUAL, else EDITOR, else vim, nano or vi; without a terminal, one has to be named. It gets
@@ -66,8 +66,6 @@ def edit_command(target: Target, /, path: str) -> int:
     """
     from mdmem.cli.editor import edit_data, keep_data
 
-    memory = target.open()
-    path = options.resolve_paths(memory, {"path": path})["path"]
     before = memory.show(path) if memory.exists(path) else None
     with contextlib.suppress(Invalid):  # what an empty memory lacks is about to be written
         memory.prepared(memory.plan.write(path, before.text if before else "", base=before))
@@ -261,15 +259,13 @@ def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, 
 @options.base_option
 @options.force_option
 @options.change_options
-@click.pass_obj
-def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
+@options.memory_command
+def rm_command(memory: Memory, **given: Any) -> int:
     """Delete memories, which undo and restore bring back.
 
     All of them are deleted or none. A folder needs -r. On a terminal, you are asked about more than 10
     memories, and with --cascade always.
     """
-    memory = options.open_memory(target)
-    given |= options.resolve_paths(memory, {"path": path})
     if not render.is_set("dry_run") and options.may_ask():
         plan = memory.plan.rm(**given)
         if given["cascade"]:
@@ -291,9 +287,9 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
 @options.yes_option
 @options.base_option
 @options.change_options
-@click.pass_obj
+@options.memory_command
 def replace_command(
-    target: Target, /, arguments: tuple[str, ...], count: int | None, every: bool, **given: Any
+    memory: Memory, arguments: tuple[str, ...], count: int | None, every: bool, **given: Any
 ) -> int:
     r"""Replace text in a memory, or in many, all of them or none.
 
@@ -310,13 +306,12 @@ def replace_command(
         raise click.UsageError("--base is about one memory: give its PATH instead")
     old, new = arguments[-2:]
     given["count"] = "all" if every else count or 1
-    memory = options.open_memory(target)
     if not across:
         del given["globs"], given["within"]
         path = options.read_paths(memory).resolve(arguments[0], WRITE)
         options.make_change(memory, lambda m: m.replace(path, old, new, **given))
         return 0
-    given["within"] = options.resolve_paths(memory, given)["within"] or ""
+    given["within"] = given["within"] or ""
     plan = memory.prepared(memory.plan.replace(None, old, new, **given))
     render.print_remarks([plan.message])
     if render.is_set("dry_run"):

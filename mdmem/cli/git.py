@@ -412,8 +412,8 @@ def _print_commit_made(done: Committed) -> None:
 @options.path_argument("paths", role=PAST_ANY, nargs=-1, metavar="[-- PATH...]")
 @click.option("--keep", multiple=True, metavar="FACT", help="Keep this memory as it is.")
 @options.change_options
-@click.pass_obj
-def git_revert(target: Target, /, what: str, paths: tuple[str, ...], keep: tuple[str, ...]) -> None:
+@options.memory_command
+def git_revert(memory: Memory, what: str, paths: tuple[str, ...], keep: tuple[str, ...]) -> None:
     """Revert the last change of a fact, or what a commit did to memories; later changes stay.
 
     FACT is `MEMORY#^id`, `MEMORY#Heading` for a section, `MEMORY:some of its words`, `MEMORY:7` for what is
@@ -423,10 +423,8 @@ def git_revert(target: Target, /, what: str, paths: tuple[str, ...], keep: tuple
     refused with the reason; with --keep the rest is reverted. Nothing is committed, and `mdmem undo` takes
     the revert back.
     """
-    memory = target.open()
     what, *kept = (_resolve_target(memory, each) for each in (what, *keep))
-    chosen = options.resolve_paths(memory, {"paths": paths})["paths"]
-    options.make_change(memory, lambda m: m.git.revert(what, chosen, keep=kept))
+    options.make_change(memory, lambda m: m.git.revert(what, paths, keep=kept))
 
 
 def _resolve_target(memory: Memory, what: str) -> str:

@@ -10,7 +10,7 @@ import click
 
 from mdmem import EditPlan, clipped
 from mdmem.cli import options, render
-from mdmem.cli.main import Target, group
+from mdmem.cli.main import group
 from mdmem.errors import MdmemError
 from mdmem.facade.paths import GROW, NEW, NEW_NOTE, WRITE, WRITE_ANY, Role
 
@@ -39,15 +39,15 @@ def inbox_command() -> None:
 @click.option("--author", default="", help="Name who proposes it; else --actor.")
 @options.source_option("sources", multiple=True)
 @options.change_options
-@click.pass_obj
-def inbox_propose(target: Target, /, verb: str, arguments: str, **given: Any) -> int:
+@options.memory_command
+def inbox_propose(memory: Memory, verb: str, arguments: str, **given: Any) -> int:
     """Propose a change: a verb, and its arguments as a JSON object.
 
     VERB is write, new, append, prepend, replace, section, set, unset, rm, supersede, merge, or one of a kind,
     such as notes.append. If ARGUMENTS do not fit it, the error lists the names that it takes. The same change
     proposed twice is one proposal, and one that was rejected is not made again.
     """
-    memory, values = options.open_memory(target), options.read_object(arguments, "ARGUMENTS")
+    values = options.read_object(arguments, "ARGUMENTS")
     roles = {"write": NEW, "append": GROW, "new": Role(kind=str(values.get("template"))), "rm": WRITE_ANY}
     role = NEW_NOTE if verb.startswith("notes.") else roles.get(verb, WRITE)
     for name in ("path", "name"):
@@ -105,12 +105,12 @@ def each_command(function: Callable[..., Callable[[str], options.Verb]]) -> Call
     @options.base_option
     @options.dry_run_option
     @options.json_option
-    @click.pass_obj
+    @options.memory_command
     @functools.wraps(function)
-    def command(target: Target, /, *, ids: Sequence[str], base: str | None) -> int:
+    def command(memory: Memory, /, *, ids: Sequence[str], base: str | None) -> int:
         if base is not None and len(ids) > 1:
             raise click.UsageError("a base is the hash of one proposal: give one id")
-        memory, verb_of, code = target.open(), function(base=base), 0
+        verb_of, code = function(base=base), 0
         for each in ids:
             try:
                 verb = verb_of(each)

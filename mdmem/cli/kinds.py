@@ -9,7 +9,7 @@ import click
 
 import mdmem
 from mdmem.cli import options, render
-from mdmem.cli.main import Target, command, group
+from mdmem.cli.main import command, group
 from mdmem.facade.paths import NEW_NOTE, NEW_RULE, READ_FOLDER
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ _ttl_option = options.number_option("--ttl", help="Let it expire in N seconds (0
 @_json_option
 @options.base_option
 @options.change_options
-@click.pass_obj
-def remember_command(
-    target: Target, /, kind: str, name: str, value: str, json_value: bool, **given: Any
-) -> int:
+@options.memory_command
+def remember_command(memory: Memory, kind: str, name: str, value: str, json_value: bool, **given: Any) -> int:
     """Keep a text: a note, a preference, working or project memory.
 
     --kind is note, working, preference, project, or a kind of the vault. A note without a name is the log of
@@ -50,7 +48,6 @@ def remember_command(
     """
     as_yaml = mdmem.read_value if kind == "preference" else str
     content = options.read_json(value) if json_value else as_yaml(value)
-    memory = options.open_memory(target)
     name = options.read_paths(memory).resolve_name(name, kind)
     return options.make_change(memory, lambda m: m.remember(kind, name, content, **given))
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mdmem import EditPlan, Memory
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=int | None)
 Verb = Callable[[Any], Any]
 """A change of a memory, or of its plan."""
 
@@ -340,6 +341,18 @@ def kind_option(name: str, **settings: Any) -> Callable[[F], F]:
 fix_option = click.option("--fix", is_flag=True, help="Fix what can be fixed without asking.")
 
 
+def memory_command(function: Callable[..., C]) -> Callable[..., C]:
+    """Make a command of a function that takes the opened memory first, and its paths as they are there."""
+
+    @click.pass_obj
+    @functools.wraps(function)
+    def command(target: Target, /, **arguments: Any) -> C:
+        memory = open_memory(target)
+        return function(memory, **resolve_paths(memory, arguments))
+
+    return command
+
+
 def change_command(function: Callable[..., Verb]) -> Callable[..., int]:
     """Make a command of a function that returns the change to make: add its options, make it, and print.
 
@@ -347,11 +360,10 @@ def change_command(function: Callable[..., Verb]) -> Callable[..., int]:
     """
 
     @change_options
-    @click.pass_obj
+    @memory_command
     @functools.wraps(function)
-    def command(target: Target, /, **arguments: Any) -> int:
-        memory = open_memory(target)
-        return make_change(memory, function(**resolve_paths(memory, arguments)))
+    def command(memory: Memory, /, **arguments: Any) -> int:
+        return make_change(memory, function(**arguments))
 
     return command
 
@@ -410,12 +422,11 @@ def read_command(function: Callable[..., int | None]) -> Callable[..., int | Non
     """Make a command of a function that takes the opened memory first; add --json and a pager."""
 
     @json_option
-    @click.pass_obj
+    @memory_command
     @functools.wraps(function)
-    def command(target: Target, /, **arguments: Any) -> int | None:
+    def command(memory: Memory, /, **arguments: Any) -> int | None:
         start_paging()
-        memory = open_memory(target)
-        code = function(memory, **resolve_paths(memory, arguments))
+        code = function(memory, **arguments)
         print_notes(memory)
         return code
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem.cli import options, render
-from mdmem.cli.main import Target, command
+from mdmem.cli.main import command
 from mdmem.errors import show_name
 from mdmem.facade.paths import READ_ANY, READ_OTHER
 
@@ -36,9 +36,9 @@ _MERMAID_SPECIAL = re.compile(r"[^\w ./:-]")
 @options.dry_run_option
 @options.verbose_option
 @options.json_option
-@click.pass_obj
+@options.memory_command
 def refs_command(
-    vault: Target, /, paths: tuple[str, ...], pin: bool, accept: bool, fix: bool, **asked: Any
+    memory: Memory, paths: tuple[str, ...], pin: bool, accept: bool, fix: bool, **asked: Any
 ) -> int:
     """List links and citations of code with their state, or fix them.
 
@@ -52,11 +52,6 @@ def refs_command(
         raise click.UsageError("--accept goes with --pin, --dry-run with --pin or --fix")
     if asked["stats"] and asked["target"]:
         raise click.UsageError("--stats takes no TARGET")
-    memory = vault.open()
-    paths, asked = (
-        options.resolve_paths(memory, {"paths": paths})["paths"],
-        options.resolve_paths(memory, asked),
-    )
     if not (pin or fix):
         return _print_query(memory, paths=paths or None, **asked)
 

@@ -14,7 +14,7 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
-from mdmem.cli.main import Target, group
+from mdmem.cli.main import group
 from mdmem.cli.serve import end_program
 from mdmem.facade.paths import NEW_NOTE
 
@@ -455,11 +455,9 @@ def _print_observations(found: Sequence[Observation]) -> None:
 @options.model_option
 @options.dry_run_option
 @options.json_option
-@click.pass_obj
-def sessions_capture(target: Target, /, **given: Any) -> int:
+@options.memory_command
+def sessions_capture(memory: Memory, **given: Any) -> int:
     """Capture what was said in a session since the last time; the exit code is 1 when there is nothing."""
-    memory = target.open()
-    given = options.resolve_paths(memory, given)
     if not memory.sessions.exists(given["key"]):
         return render.say_nothing(f"session {given['key']}", is_asked=True)
     done = (memory.plan if render.is_set("dry_run") else memory).capture.run(**given)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mdmem.cli import options, render
-from mdmem.cli.main import Target, command
+from mdmem.cli.main import command
 from mdmem.errors import plural
 from mdmem.facade.paths import PAST
 
@@ -44,14 +44,13 @@ def _read_words(ctx: click.Context, parameter: click.Parameter, words: tuple[str
 @click.argument("content", metavar="[TEXT]...", nargs=-1, callback=_read_words)
 @options.dry_run_option
 @options.json_option
-@click.pass_obj
-def today_command(target: Target, /, content: str | None) -> None:
+@options.memory_command
+def today_command(memory: Memory, content: str | None) -> None:
     """Add TEXT to the log of today under the time; without TEXT, print the log.
 
     The log is notes/daily/YEAR-MONTH-DAY.md, by the date and time of this machine's time zone. It is made
     from the template `daily`, the vault's own or the built-in one. TEXT of `-` is standard input.
     """
-    memory = options.open_memory(target)
     if content is not None:
         options.make_change(memory, lambda m: m.notes.today(content))
         return

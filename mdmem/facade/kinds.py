@@ -60,6 +60,8 @@ class Kinds(Verbs[R], Generic[R]):
     ) -> None:
         super().__init__(vault, run, view)
         self.scope = scope
+        # A plan writes into no log how far it has read.
+        self._run_locked, self._moves = run, False
 
     notes: Lazy[Notes[R]] = Lazy("mdmem.memory.notes:Notes", "_vault", "_run", doc="The notes.")
     working: Lazy[Working[R]] = Lazy(
@@ -111,10 +113,10 @@ class Kinds(Verbs[R], Generic[R]):
     capture: Lazy[Capture[R]] = Lazy(
         "mdmem.conversations.observe.capture:Capture",
         "_vault",
-        "_run",
+        "_run_locked",
         "_find_verb",
         "_sessions",
-        moves=False,
+        "_moves",
         doc="What is stated in sessions, and where it goes.",
     )
     _sessions: Lazy[Sessions] = Lazy(
@@ -164,7 +166,6 @@ class Kinds(Verbs[R], Generic[R]):
             strategies: `redundant`, `conflict`, `summary` (of `within`), or strategies of one's own; without
                 any the first one, and with a generator the second.
             limit: how many are proposed, and about how many pairs a model is asked, at most.
-            generator: asks a language model.
             accept: `same` accepts at once what differs in blanks and in lines of links alone.
 
         Raises:
@@ -231,8 +232,6 @@ class Kinds(Verbs[R], Generic[R]):
                 preference; a heading of project memory.
             value: a text. A preference and working memory may be any JSON value. For a kind that the vault
                 declares a text is added as a section, and an object fills in its template for a new memory.
-            title: of the section.
-            why: the reason of a preference.
             resource: write its working memory instead of a thread's; `name` is empty then.
             ttl: seconds that working memory lives from each change on; 0 for ever.
             base: the hash that the caller saw of working memory or a preference.

@@ -14,12 +14,10 @@ class Lazy(Generic[T_co]):
     Args:
         path: the module and the class, `package.module:Class`.
         arguments: the names of the attributes of the object that the class is called with.
-        doc: the docstring of the attribute.
-        constants: what else the class is called with.
     """
 
-    def __init__(self, path: str, *arguments: str, doc: str, **constants: object) -> None:
-        self._path, self._arguments, self._constants, self._name = path, arguments, constants, ""
+    def __init__(self, path: str, *arguments: str, doc: str) -> None:
+        self._path, self._arguments, self._name = path, arguments, ""
         self.__doc__ = doc
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -36,6 +34,6 @@ class Lazy(Generic[T_co]):
             return self
         module, _, name = self._path.partition(":")
         arguments = (getattr(instance, each) for each in self._arguments)
-        made: T_co = getattr(import_module(module), name)(*arguments, **self._constants)
+        made: T_co = getattr(import_module(module), name)(*arguments)
         vars(instance)[self._name] = made  # which Python finds first from now on
         return made

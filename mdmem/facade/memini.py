@@ -172,17 +172,15 @@ class VaultStore:
     What takes a namespace and an id raises MemoryNotFound where the namespace has no such memory; what takes
     several ids leaves out those that are not there.
 
-    Args:
-        memory: the vault, and the scope that the namespaces are in.
-        vectors: keeps and compares vectors.
-        metrics: is told what happens.
+    The namespaces are in the scope of `memory`; `vectors` keeps and compares vectors, and `metrics` is told
+    what happens.
     """
 
     def __init__(
         self, memory: ScopedMemory, *, vectors: Vectors | None = None, metrics: Metrics | None = None
     ) -> None:
         self._memory, self._vault = memory, memory.vault
-        self._run, self._view = memory._apply_locked, memory._current_view  # noqa: SLF001 - of one façade
+        self._run, self._view = memory._run_locked, memory._current_view  # noqa: SLF001 - of one façade
         self._vectors = vectors
         self._metrics = metrics or _Silent()  # type: ignore[abstract]  # empty methods are meant
 

@@ -8,16 +8,12 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mdmem.diagnostic import Diagnostic
 from mdmem.document.arguments import complete_id
 from mdmem.document.document import Document
-from mdmem.errors import (
-    ExtraMissing,
-    MdmemError,
-    Usage,
-)
+from mdmem.errors import ExtraMissing, MdmemError, Usage
 from mdmem.facade.lazy import Lazy
 from mdmem.facade.scoped import ScopedMemory, steadily
 from mdmem.memory.content import utc_now
@@ -60,9 +56,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.vault.transfer import CopiedVault
 
 
-P = ParamSpec("P")
 R = TypeVar("R")
-Progress = Callable[[str, int, int], None]
 
 
 class Memory(ScopedMemory):
@@ -176,9 +170,7 @@ class Memory(ScopedMemory):
         `context`, which the vault can replace.
 
         Args:
-            query: what to look for; nothing without one.
             files: give only the rules about these files of the workspace; without any, all rules.
-            thread: give its working memory; none without.
             budget: the most tokens of the text, including the list of things left out.
             estimated: estimate tokens, also where a tokenizer is installed, which takes time to load.
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from ripgrepy import Ripgrepy
 
     from mdmem.conversations.models.generator import Generator
-    from mdmem.conversations.observe.capture import Capture
     from mdmem.conversations.observe.observer import ObservedSession, SessionObservations
     from mdmem.conversations.results.results import ToolResults
     from mdmem.conversations.sessions import Sessions
@@ -84,16 +83,6 @@ def steadily(ask: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P],
 class ScopedMemory(Kinds["Applied"]):
     """The memories of one scope of a vault, their index, and what is read of both; see `Memory`."""
 
-    capture: Lazy[Capture[Applied]] = Lazy(
-        "mdmem.conversations.observe.capture:Capture",
-        "vault",
-        "_apply_locked",
-        "_find_verb",
-        "sessions",
-        moves=True,
-        doc="What is stated in sessions, and where it goes.",
-    )
-
     uses: Lazy[Uses] = Lazy(
         "mdmem.facade.questions.uses:Uses", "vault", doc="How often memories were used here."
     )
@@ -131,6 +120,7 @@ class ScopedMemory(Kinds["Applied"]):
 
             self.vault = bound_to(thread, self.vault)
         super().__init__(self.vault, scope, self._apply_built, self._current_view)
+        self._run_locked, self._moves = partial(self._apply_built, locked=True), True
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What it has opened stays in this process.
@@ -234,8 +224,6 @@ class ScopedMemory(Kinds["Applied"]):
         Where another process observes a session already, that one does it.
 
         Args:
-            session: the key of one.
-            all: every session of the namespace.
             watch: go on as they grow, for ever, and tell each time; without it, once, before this returns.
             now: observe what is new, however little it is.
             generator: asks a language model; without one, or where it fails, rules decide.
@@ -344,7 +332,6 @@ class ScopedMemory(Kinds["Applied"]):
         """Return the memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`.
 
         Args:
-            path: of the memory.
             as_of: as it was then: a day, a time, or a revision of git, which means what its commit holds;
                 `state_at` says how certain that is.
 
@@ -374,9 +361,7 @@ class ScopedMemory(Kinds["Applied"]):
     def state_at(self, path: StrPath, when: datetime | str) -> PastState:
         """Return what a memory said at a moment, and how certain that is; see `mdmem.facade.questions.past`.
 
-        Args:
-            path: of the memory.
-            when: a day, a time, or a revision of git, which means what its commit holds.
+        The moment is a day, a time, or a revision of git, which means what its commit holds.
 
         Raises:
             MemoryNotFound: nothing is known of such a memory.
@@ -418,10 +403,7 @@ class ScopedMemory(Kinds["Applied"]):
         `sort` that no memory has is in the listing's `unknown`.
 
         Args:
-            within: a folder; everything without.
-            paths: only these memories and folders.
             globs: a memory has to fit one of them, seen from `within`.
-            types: only memories of one of these types.
             where: conditions on fields; all have to hold. See `mdmem.index.view`.
             sort: a field to sort by, of the frontmatter or path, title, size, modified, date, tag; with `-`
                 before it, the largest value first: `-modified` is what changed last. Memories without it come
@@ -480,17 +462,12 @@ class ScopedMemory(Kinds["Applied"]):
         """Return the lines that match, as they are found, in the order of path and line.
 
         Args:
-            pattern: what to look for.
-            paths: only in these memories and folders.
             within: only below this folder, from which globs are seen.
-            types: only in memories of one of these types.
             where: only in memories that meet these conditions, as in `ls`.
             globs: which memories; the last one that matches decides, `!` excludes, and without a slash the
                 name is compared.
             regex: whether the pattern is a regular expression, not a text.
             case: `ignore`, `exact`, or `smart`: ignored unless the pattern has a capital letter.
-            word: only whole words.
-            limit: the most lines.
             context: lines before and after each hit.
             before, after: instead of `context`.
 
@@ -619,7 +596,6 @@ class ScopedMemory(Kinds["Applied"]):
             budget: the most tokens of text, estimated; whole passages are left out, and counted.
             each: what is ranked; a memory, or passage, has at most one hit.
             context: the lines of its section to give before and after each hit; its passage without.
-            explain: whether to return the parts of each score.
             where: conditions on fields, as in `ls`; all have to hold.
             any_state: also give what does not count, with its state.
             as_of: a day or a time: what counted then.
@@ -739,9 +715,6 @@ class ScopedMemory(Kinds["Applied"]):
         with self.vault.store.steady():
             applied = self.vault.transact(build, locked=locked)
         return self._commit_applied(applied)
-
-    def _apply_locked(self, build: Build) -> Applied:
-        return self._apply_built(build, locked=True)
 
     @cached_property
     def index(self) -> Index:

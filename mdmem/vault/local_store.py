@@ -126,15 +126,19 @@ class LocalStore:
 
     @cached_property
     def mounts(self) -> dict[str, tuple[str, ...]]:
-        """The mounted files: path of the vault to names below the workspace."""
-        return resolve(self.config, self.root, self.workspace) if self.config.mounts else {}
+        """The mounted files: path of the vault to names below the workspace; a copy of the past has none."""
+        is_mounted = self.config.mounts and not self._is_past_copy
+        return resolve(self.config, self.root, self.workspace) if is_mounted else {}
+
+    @property
+    def _is_past_copy(self) -> bool:
+        return os.path.lexists(os.path.join(self.root, PAST_MARK))
 
     @cached_property
     def original(self) -> LocalStore:
         """The store that this is a copy of the past of; this one, where it is no such copy."""
         root, local, _ = self.root.rpartition(f"/{LOCAL}/")
-        is_copy = local and os.path.lexists(os.path.join(self.root, PAST_MARK))
-        return LocalStore(root) if is_copy else self
+        return LocalStore(root) if local and self._is_past_copy else self
 
     def mounted(self, namespace: Namespace) -> dict[str, str]:
         """Return the mounts in a namespace: path of the vault to absolute path."""
@@ -226,7 +230,7 @@ class LocalStore:
             raise files.refusal(error, steps[0].path, "write it") from None
 
     def _refuse_past_copy(self, path: str) -> None:
-        if os.path.lexists(os.path.join(self.root, PAST_MARK)):
+        if self._is_past_copy:
             reason = "this is a read-only copy of a past state of the vault"
             raise EditRefused(path=path, reason=reason, remedy="change the vault itself")
 

@@ -172,8 +172,8 @@ class Capture(KindVerbs[R]):
         run: Callable[[Build], R],
         find_verb: FindVerb,
         sessions: Sessions,
-        *,
         moves: bool,
+        *,
         clock: Callable[[], datetime] = content.utc_now,
     ) -> None:
         """Take the conversations, and whether it is written into a log how far it was read; no plan does so.

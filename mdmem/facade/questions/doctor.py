@@ -86,8 +86,8 @@ def examine(
         paths = ", ".join((*others, *(changed.path for changed in fixed.files)))
         facts["fixed"] = paths or "nothing"
     findings: list[Diagnostic] = []
-    looks = (_check_config, _check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions)
-    for look in looks:
+    findings += _look_safely(lambda: vault.config.unknown)
+    for look in (_check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions):
         findings += _look_safely(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _look_safely(partial(_find_leftovers, vault))
@@ -237,10 +237,6 @@ def _remove_other_indexes(vault: Vault) -> None:
             rmtree(path, ignore_errors=True)
         else:
             os.unlink(path)
-
-
-def _check_config(vault: Vault, _: Facts) -> tuple[Diagnostic, ...]:
-    return vault.config.unknown
 
 
 def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:

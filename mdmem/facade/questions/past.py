@@ -18,7 +18,6 @@ import os
 import re
 import shutil
 import tempfile
-import tomllib
 import weakref
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -283,7 +282,10 @@ def _write_copy(vault: Vault, layers: Collection[Vault], then: Then, root: str) 
                     unsure.append((path, state.certainty))
                 if state.document is not None:
                     _write_file(staged, path, state.document.data)
-        _write_file(staged, _CONFIG, _read_config(vault).encode())
+        config = b""
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(vault.root, _CONFIG), "rb") as file:
+            config = file.read()
+        _write_file(staged, _CONFIG, config)
         _write_file(staged, PAST_MARK, json.dumps(unsure).encode())
         with contextlib.suppress(OSError):  # somebody else has made the same copy
             os.rename(staged, root)
@@ -296,20 +298,6 @@ def _write_file(root: str, path: str, data: bytes) -> None:
     os.makedirs(os.path.dirname(full), exist_ok=True)
     with open(full, "wb") as file:
         file.write(data)
-
-
-def _read_config(vault: Vault) -> str:
-    """Return the config of a vault without its mounts, which are plain files in a copy."""
-    with contextlib.suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        with open(os.path.join(vault.root, _CONFIG), encoding="utf-8") as file:
-            lines = file.read().splitlines(keepends=True)
-        kept, is_mounts = list[str](), False
-        for line in lines:
-            is_mounts = line.strip().startswith("[mounts]") or (is_mounts and not line.startswith("["))
-            kept += [] if is_mounts else [line]
-        text = "".join(kept)
-        return "" if "mounts" in tomllib.loads(text) else text
-    return ""
 
 
 def _remove_old_copies(parent: str) -> None:

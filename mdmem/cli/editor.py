@@ -42,8 +42,7 @@ def edit_data(path: str, data: bytes, line: int = 1) -> bytes:
     """Let the user's editor change a text, in a private file outside of the vault, and wait for that.
 
     Args:
-        path: the path of the memory; its suffix tells the editor the language.
-        data: the text.
+        path: of the memory; its suffix tells the editor the language.
         line: the 1-based line to open it at, in editors that are known to take one.
 
     Raises:
@@ -70,14 +69,7 @@ def edit_data(path: str, data: bytes, line: int = 1) -> bytes:
 
 
 def edit_memory(memory: Memory, path: str, line: int = 1) -> Applied | None:
-    """Let the user's editor change a memory; a text that is refused is kept in a file.
-
-    Returns:
-        What was applied; None where nothing was changed.
-
-    Raises:
-        MdmemError: there is no editor, or the text is refused.
-    """
+    """Let the user's editor change a memory; a text that is refused is kept in a file, and told of."""
     before = memory.show(path)
     data = edit_data(path, before.data, line)
     if data == before.data:

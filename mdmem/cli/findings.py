@@ -29,17 +29,13 @@ def print_findings(
     strict: bool = False,
     notes: bool = False,
 ) -> int:
-    """Print findings, with --json as JSON.
+    """Print findings, with --json as JSON, and return the exit code.
 
     Args:
-        findings: what was found.
         form: text (a line for each), json, github (annotations), or sarif.
         file: what programs that know nothing of vaults call the file of a path.
         strict: whether warnings count as errors.
         notes: whether a terminal gets a line for each, also for each note.
-
-    Returns:
-        The exit code.
     """
     found = list(findings)
     if form == "json" or render.is_set("as_json"):

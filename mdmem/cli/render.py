@@ -154,11 +154,7 @@ def _spell_numbers(shape: Any) -> Any:
 def print_found(
     found: T, as_text: Callable[[T], object], nothing: str = "", *, is_asked: bool = False
 ) -> int:
-    """Print what was found, with --json as JSON, else by `as_text`; of nothing, what there is none of.
-
-    Returns:
-        The exit code, as of `say_nothing`.
-    """
+    """Print what was found, as JSON or by `as_text`, else what there is none of; return the exit code."""
     if is_set("as_json"):
         print_json(found)
     elif found or not nothing:
@@ -167,11 +163,7 @@ def print_found(
 
 
 def print_list(found: Iterable[T], line: Callable[[T], object], what: str, *, is_asked: bool = False) -> int:
-    """Print what was found, each in a line of its own; of nothing, what there is none of.
-
-    Returns:
-        The exit code, as of `say_nothing`.
-    """
+    """Print what was found, each in a line, else what there is none of; return the exit code."""
     is_empty = True
     for each in found:
         print_found(each, lambda one: print(show_name(str(line(one)))))
@@ -241,14 +233,9 @@ def print_remarks(lines: Iterable[str]) -> None:
 
 
 def say_nothing(what: str, *, is_asked: bool) -> int:
-    """Say on standard error that there is nothing of a kind, such as `memories`.
+    """Say on standard error that there is nothing of a kind, such as `memories`; return the exit code.
 
-    Args:
-        what: what there is none of.
-        is_asked: whether it was asked for by its name or by a condition, instead of as a list of everything.
-
-    Returns:
-        The exit code: 1 where it was asked for.
+    It is 1 where that `is_asked` for by its name or by a condition, and not as a list of everything.
     """
     user = click.get_current_context().find_root().params.get("user")
     print_remarks([f"no {what} of user {user}" if user else f"no {what}"])
@@ -277,9 +264,7 @@ MANY = 10
 def print_applied(applied: Applied, *, is_warned: bool = False) -> None:
     """Print what a change did: every file with its new hash; of many, without --verbose, how many.
 
-    Args:
-        applied: the change.
-        is_warned: whether `print_diff` has said already what its plan warns of.
+    It `is_warned` where `print_diff` has said already what its plan warns of.
     """
     if is_set("as_json"):
         print_json(applied)

@@ -77,10 +77,9 @@ def _list_places(kinds: Sequence[Kind]) -> tuple[_Place, ...]:
 
 
 class LeftOut(NamedTuple):
-    """What a context leaves out.
+    """What a context leaves out of a part.
 
     Attributes:
-        part: the part that it belongs to.
         place: where it stands, `path#L10-L23`; empty for passages that were found and not looked at.
         tokens: what it would have cost; 0 where that is not known.
         reason: why, where the budget is not the reason; empty otherwise.
@@ -100,13 +99,11 @@ class LeftOut(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a context.
+    """A part of a context: its heading, and about what it costs.
 
     Attributes:
         name: rules, project, preferences, pinned, working, observations, found, or the folder of a kind.
-        title: its heading.
         places: what it gives, as `path#L10-L23`, in the order of the text.
-        tokens: about what it costs.
     """
 
     name: str

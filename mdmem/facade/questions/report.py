@@ -46,11 +46,9 @@ class WeakMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReport:
-    """What is weak in a namespace.
+    """What is weak in a namespace: how many memories count, and their mean quality.
 
     Attributes:
-        memories: how many count.
-        quality: their mean quality.
         counts: how many memories are weak, by kind; see `KINDS`.
         before: the same at an earlier moment; None where none was asked for.
         worst: of the five kinds with the most memories, the five worst each.

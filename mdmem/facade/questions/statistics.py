@@ -33,12 +33,9 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryStats:
-    """How much memory there is.
+    """How much memory there is; tokens are about how many a model is given, see `mdmem.estimate`.
 
     Attributes:
-        memories: how many there are.
-        bytes: the bytes of all memories.
-        tokens: about how many tokens all memories are for a model; see `mdmem.estimate`.
         left_out: how many files look like memories and cannot be read as one; they are in no other number.
         folders: the amount of each folder of a kind, with the namespace before it, the largest first. Its
             subfolders count too; `.` stands for memories in no folder.
@@ -81,14 +78,7 @@ def count_memories(view: View, vault: Vault) -> MemoryStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySize:
-    """How large one memory is.
-
-    Attributes:
-        path: the memory.
-        tokens: about how many it is to a model.
-        changed: when its file was changed, see `stamp_of`.
-        dead: whether a link or citation in it leads nowhere.
-    """
+    """How large one memory is, when its file was changed, and whether a link or citation leads nowhere."""
 
     path: str
     tokens: int

@@ -39,12 +39,9 @@ class MemoryStatus:
 
     Attributes:
         root: the absolute path of the vault's folder.
-        scope: the scope, in words.
-        memories: how many there are.
         passed_over: the files of text that are no memories by their names, counted by suffix, and Markdown
             below hidden folders, by the name of the folder.
         uncommitted: memories that differ from the last commit; None also where there is no repository.
-        proposals: those in the inbox that wait.
         stale: citations of code that has moved, has changed or is gone.
         broken: links that lead nowhere; also those that a comment in the memory silences for `check`, which
             reads it.

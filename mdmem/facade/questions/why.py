@@ -37,17 +37,13 @@ class Why:
     """What a memory rests on.
 
     Attributes:
-        path: the memory.
         state: live, superseded, contradicted, over, expired or not yet.
         confidence: how sure it is, from 0 to 1; None if it does not say.
         today: `confidence` as it has faded since the memory was confirmed, updated or written.
         terms: the terms that add up to `confidence`, before the sum is limited to 0 to 1.
-        sources: the ids of its sources.
-        bullets: its bullets that name sources.
         successor: the memory that replaced it; empty without one.
         predecessors: the memories that it replaced.
         ancestors: the memories that it was derived from, directly or through others, nearest first.
-        contradicted_by: what speaks against it.
         commit: the last commit that touched it; None without git.
         uses: how often it was given to agents, as this machine knows; None where it cannot be read.
     """

@@ -13,6 +13,7 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import Target, command, group
+from mdmem.errors import MdmemError, ToolRefused, Usage, VaultNotFound
 
 if TYPE_CHECKING:
     from mdmem import Setup
@@ -67,10 +68,8 @@ def install_command(target: Target, host: str, *, project: bool) -> int:
     """
     from mdmem.facade.instructions import install
 
-    memory = target.open()
-    memory.service.require_folder("connecting a host")
     program = "mdmem" if project else own_program()
-    setup = install(host, memory.root, memory.scope, program, project=project, actor=target.actor)
+    setup = install(target.open(), host, program, project=project)
     if project and not render.is_set("dry_run") and not _has_program():
         return 1
     return _set_up(setup)
@@ -101,7 +100,6 @@ def uninstall_command(target: Target, host: str, *, project: bool) -> int:
     themselves are removed. For a file that is not plain JSON, it says what to remove by hand, and the exit
     code is 1.
     """
-    from mdmem.errors import VaultNotFound
     from mdmem.facade.instructions import uninstall
 
     try:
@@ -129,8 +127,6 @@ def own_program() -> str:
 
 def carry_out(setup: Setup | MergeSetup) -> int:
     """Show what a setup changes, ask, and write it."""
-    from mdmem.errors import Usage
-
     as_json, dry_run = render.is_set("as_json"), render.is_set("dry_run")
     if setup.changes and not as_json:
         print(setup.diff(), end="")
@@ -173,8 +169,6 @@ def tool_command(target: Target, given: str) -> int:
 
 
 def _answer_tool(tool: Tool, line: bytes | str) -> dict[str, Any]:
-    from mdmem.errors import ToolRefused
-
     try:
         return {"content": tool.call(options.read_object(line, "The command")), "is_error": False}
     except (ToolRefused, click.UsageError) as error:
@@ -189,7 +183,6 @@ _MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
 def _answer_hook(target: Target, event: str, host: str) -> None:
     text = sys.stdin.buffer.read()
     given = options.read_object(text, "standard input") if text.strip() else {}
-    from mdmem.errors import MdmemError, VaultNotFound
     from mdmem.facade.memory import find_vault
     from mdmem.serve.adapters.dialect import list_folders
     from mdmem.serve.adapters.hooks import answer, describe_failure
@@ -234,8 +227,6 @@ def hook_command(target: Target, event: str, host: str) -> None:
     and above. A hook never fails a turn of the agent: whatever goes wrong is a note on standard error. It
     prints nothing without a vault, where nothing fits, and inside of a program that mdmem asks.
     """
-    from mdmem.errors import MdmemError, VaultNotFound
-
     if os.environ.get(_ASKED):
         return  # else each question would become a session, which raises the next question
     try:
@@ -277,10 +268,9 @@ def project_summary(memory: Memory, max_chars: int | None) -> int:
 @click.argument("section")
 @options.text_argument("entry")
 @click.option("--date", is_flag=True, help="Write today's date before it.")
-@options.change_command
-def project_append(**given: Any) -> options.Verb:
+@options.verb_command("project.append")
+def project_append() -> None:
     """Add a bullet to a section, which is made if it is not there."""
-    return lambda m: m.project.append(**given)
 
 
 _MOST_NAMED = 3

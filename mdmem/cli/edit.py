@@ -38,13 +38,12 @@ _MOVED = {
 @options.base_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there without --base.")
 @options.path_option("--supersedes", role=WRITE, help="Let it take the place of PATH, as supersede does.")
-@options.change_command
-def write_command(**given: Any) -> options.Verb:
+@options.verb_command("write")
+def write_command() -> None:
     """Write a whole memory.
 
     One that is there is replaced only with --base or --overwrite.
     """
-    return lambda m: m.write(**given)
 
 
 _AGAIN = "edit it again? what you save then replaces what is there"
@@ -117,20 +116,18 @@ def _write_edited(memory: Memory, path: str, before: Document | None, data: byte
 @options.path_argument(role=GROW)
 @options.text_argument()
 @options.base_option
-@options.change_command
-def append_command(**given: Any) -> options.Verb:
+@options.verb_command("append")
+def append_command() -> None:
     """Add lines at the end of a memory, or make it of them."""
-    return lambda m: m.append(**given)
 
 
 @command("prepend", hidden=True, epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
 @options.path_argument(role=WRITE)
 @options.text_argument()
 @options.base_option
-@options.change_command
-def prepend_command(**given: Any) -> options.Verb:
+@options.verb_command("prepend")
+def prepend_command() -> None:
     """Add lines at the beginning of a memory, after its frontmatter."""
-    return lambda m: m.prepend(**given)
 
 
 @command("insert", hidden=True, epilog="Example: mdmem insert notes/db.md 4 'A line after line 4.'")
@@ -138,10 +135,9 @@ def prepend_command(**given: Any) -> options.Verb:
 @click.argument("line", type=int)
 @options.text_argument()
 @options.base_option
-@options.change_command
-def insert_command(**given: Any) -> options.Verb:
+@options.verb_command("insert")
+def insert_command() -> None:
     """Insert lines after line LINE; 0 is before the first."""
-    return lambda m: m.insert(**given)
 
 
 @command("delete-lines", hidden=True, epilog="Example: mdmem delete-lines notes/db.md 4 6")
@@ -186,10 +182,9 @@ def _explain_text(value: str) -> str:
 @options.path_argument(role=WRITE)
 @click.argument("key")
 @options.base_option
-@options.change_command
-def unset_command(**given: Any) -> options.Verb:
+@options.verb_command("unset")
+def unset_command() -> None:
     """Remove a field of the frontmatter, or of a JSON memory."""
-    return lambda m: m.unset(**given)
 
 
 @command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
@@ -208,10 +203,9 @@ def unset_command(**given: Any) -> options.Verb:
 @click.option("--insert-after", "where", flag_value="after", help="Insert after it and its subsections.")
 @click.option("--keep-subsections", is_flag=True, help="Keep its subsections, with --replace.")
 @options.base_option
-@options.change_command
-def section_command(**given: Any) -> options.Verb:
+@options.verb_command("section")
+def section_command() -> None:
     """Change a section, found by its heading or heading path."""
-    return lambda m: m.section(**given)
 
 
 @command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
@@ -363,13 +357,12 @@ def _format_change(file: Any) -> str:
 @command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")
 @options.path_argument(role=PAST_WRITE_ANY, nargs=-1, required=True, metavar="PATH…")
 @click.option("--hash", metavar="HASH", help="Restore the content with this hash; else the one before.")
-@options.change_command
-def restore_command(**given: Any) -> options.Verb:
+@options.verb_command("restore")
+def restore_command() -> None:
     """Bring back what memories held before their last change, or an older content of one.
 
     Of a folder, it brings back all that another program deleted below it.
     """
-    return lambda m: m.restore(**given)
 
 
 @command("undo", epilog="Example: mdmem undo -n 2 --dry-run")
@@ -423,16 +416,14 @@ def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied |
 @click.argument("user")
 @click.argument("level", metavar="read|write|full")
 @click.option("--until", metavar="WHEN", help="End all grants of the memory at this day or time.")
-@options.change_command
-def share_command(**given: Any) -> options.Verb:
+@options.verb_command("share")
+def share_command() -> None:
     """Let USER, or everyone, use a memory; its field `access` says so, and `mdmem show --from` finds it."""
-    return lambda m: m.share(**given)
 
 
 @command("unshare", hidden=True, epilog="Example: mdmem unshare users/alice/notes/db.md bob")
 @options.path_argument(role=WRITE)
 @click.argument("user", required=False)
-@options.change_command
-def unshare_command(**given: Any) -> options.Verb:
+@options.verb_command("unshare")
+def unshare_command() -> None:
     """Take back the access of USER to a memory; without USER, that of all others."""
-    return lambda m: m.unshare(**given)

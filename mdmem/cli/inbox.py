@@ -145,7 +145,6 @@ def inbox_reject(base: str | None) -> Callable[[str], options.Verb]:
 
 
 @inbox_command.command("sweep", hidden=True, epilog="Example: mdmem inbox sweep")
-@options.change_command
-def inbox_sweep() -> options.Verb:
+@options.verb_command("inbox.sweep")
+def inbox_sweep() -> None:
     """Remove the proposals that have expired, except those that were rejected."""
-    return lambda m: m.inbox.sweep()

@@ -61,10 +61,9 @@ def notes_command() -> None:
 @options.path_argument("name", NEW_NOTE)
 @options.text_argument("content")
 @_title_option
-@options.change_command
-def notes_append(**given: Any) -> options.Verb:
+@options.verb_command("notes.append")
+def notes_append() -> None:
     """Add a text at the end of a note, or make the note of it."""
-    return lambda m: m.notes.append(**given)
 
 
 @notes_command.command("list", hidden=True, epilog="Example: mdmem notes list decisions")
@@ -110,10 +109,9 @@ def working_show(memory: Memory, **given: Any) -> int:
 @_ttl_option
 @click.option("--schema", help="Require this schema, and record it.")
 @options.base_option
-@options.change_command
-def working_set(**given: Any) -> options.Verb:
+@options.verb_command("working.update")
+def working_set() -> None:
     """Set the whole content; make the memory if there is none."""
-    return lambda m: m.working.update(**given)
 
 
 @working_command.command(
@@ -123,26 +121,23 @@ def working_set(**given: Any) -> options.Verb:
 @options.text_argument("new")
 @owner_options
 @_ttl_option
-@options.change_command
-def working_find_and_replace(**given: Any) -> options.Verb:
+@options.verb_command("working.find_and_replace")
+def working_find_and_replace() -> None:
     """Replace a text that occurs once; an empty SEARCH appends, or begins the memory."""
-    return lambda m: m.working.find_and_replace(**given)
 
 
 @working_command.command("clear", epilog="Example: mdmem working clear --thread t1")
 @options.begun_thread_option
 @_resource_option
-@options.change_command
-def working_clear(**given: Any) -> options.Verb:
+@options.verb_command("working.clear")
+def working_clear() -> None:
     """Delete the working memory; undo brings it back."""
-    return lambda m: m.working.clear(**given)
 
 
 @working_command.command("sweep", hidden=True, epilog="Example: mdmem working sweep --dry-run")
-@options.change_command
-def working_sweep() -> options.Verb:
+@options.verb_command("working.sweep")
+def working_sweep() -> None:
     """Delete all working memory that has expired."""
-    return lambda m: m.working.sweep()
 
 
 @working_command.command("list", epilog="Example: mdmem working list")
@@ -217,17 +212,15 @@ def preferences_list(memory: Memory, category: str | None, hidden: bool) -> int:
 @preferences_command.command("rm", epilog="Example: mdmem preferences rm ui theme")
 @click.argument("category")
 @click.argument("key")
-@options.change_command
-def preferences_rm(**given: Any) -> options.Verb:
+@options.verb_command("preferences.delete")
+def preferences_rm() -> None:
     """Delete a preference; undo brings it back."""
-    return lambda m: m.preferences.delete(**given)
 
 
 @preferences_command.command("sweep", hidden=True, epilog="Example: mdmem preferences sweep --dry-run")
-@options.change_command
-def preferences_sweep() -> options.Verb:
+@options.verb_command("preferences.sweep")
+def preferences_sweep() -> None:
     """Delete the preferences that have faded."""
-    return lambda m: m.preferences.sweep()
 
 
 def _format_preference(found: Preference) -> str:
@@ -248,13 +241,12 @@ def rules_command() -> None:
 @options.text_argument()
 @options.globs_option
 @click.option("--priority", type=int, help="Put rules with a higher number first (0).")
-@options.change_command
-def rules_new(**given: Any) -> options.Verb:
+@options.verb_command("rules.add")
+def rules_new() -> None:
     """Make a rule; agents are told it from then on.
 
     With --glob, it is about these files of the workspace, else about all.
     """
-    return lambda m: m.rules.add(**given)
 
 
 @rules_command.command("list", epilog="Example: mdmem rules list --for src/app.py")

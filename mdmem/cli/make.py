@@ -137,11 +137,11 @@ def new_command(
 
 
 @command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")
-@click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
+@click.argument("format", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("source")
 @options.path_option("--to", role=NEW_FOLDER, metavar="FOLDER", help="Write to this path.")
-@options.change_command
-def import_command(format_: str, source: str, to: str | None) -> options.Verb:
+@options.verb_command("import_")
+def import_command() -> None:
     """Import the memory of another system as notes.
 
     It is one change, which `mdmem undo` takes back. Conversations are imported by `mdmem sessions import`.
@@ -156,7 +156,6 @@ def import_command(format_: str, source: str, to: str | None) -> options.Verb:
     is new and what is left out, with the reason; then the exit code is 1. Links that may mean several
     memories are warnings; `mdmem check` also finds those that lead nowhere.
     """  # noqa: D301 - the backspace is click's mark for lines that stay as they are
-    return lambda m: m.import_(format_, source, to=to)
 
 
 @group("template")

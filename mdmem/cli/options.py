@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
@@ -22,7 +23,7 @@ from mdmem.cli.render import (
     start_paging,
     stop_paging,
 )
-from mdmem.errors import Usage, plural
+from mdmem.errors import MdmemError, Usage, plural
 from mdmem.facade.paths import READ, READ_FOLDER, PathReader, Role
 
 if TYPE_CHECKING:
@@ -237,7 +238,6 @@ def _of_paths(role: Role) -> dict[str, Any]:
 
 def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     from mdmem import visible
-    from mdmem.errors import MdmemError
 
     try:
         paths = read_paths(Target(**ctx.find_root().params).open()).complete(incomplete, role)
@@ -366,6 +366,18 @@ def change_command(function: Callable[..., Verb]) -> Callable[..., int]:
         return make_change(memory, function(**arguments))
 
     return command
+
+
+def verb_command(name: str) -> Callable[[Callable[[], None]], Callable[..., int]]:
+    """Make a command that gives its arguments to the verb of this name, such as `notes.append`."""
+
+    def declare(function: Callable[[], None]) -> Callable[..., int]:
+        def change(**given: Any) -> Verb:
+            return lambda of: attrgetter(name)(of)(**given)
+
+        return change_command(functools.wraps(function)(change))
+
+    return declare
 
 
 def open_memory(target: Target) -> Memory:

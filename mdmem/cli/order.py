@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -54,23 +54,21 @@ def _print_pair(pair: DuplicatePair) -> None:
 @options.limit_option(default=20)
 @click.option("--accept", metavar="same", default="", help=options.ACCEPT)
 @options.model_option
-@options.change_command
-def consolidate_command(**given: Any) -> options.Verb:
+@options.verb_command("consolidate")
+def consolidate_command() -> None:
     """Propose to merge memories that say the same; the proposals wait in the inbox.
 
     Nothing is deleted: a memory that is superseded stays as it is. With a model, memories that a newer one
     contradicts are found as well. `summary` proposes a summary of the memories in the folder of --in.
     """
-    return lambda m: m.consolidate(**given)
 
 
 @command("merge", hidden=True, epilog="Example: mdmem merge notes/old.md notes/db.md --into notes/db.md")
 @options.path_argument("paths", role=WRITE, nargs=-1, required=True)
 @options.path_option("--into", role=NEW, required=True, help="Write all into this memory.")
-@options.change_command
-def merge_command(**given: Any) -> options.Verb:
+@options.verb_command("merge")
+def merge_command() -> None:
     """Make one memory of several, which it supersedes; what each has alone goes under its heading."""
-    return lambda m: m.merge(**given)
 
 
 @command("quality", epilog="Example: mdmem quality notes --below 0.5")

@@ -312,23 +312,21 @@ def sessions_check(memory: Memory, key: str | None, fix: bool, strict: bool) -> 
 @sessions_command.command("summarize", epilog="Example: mdmem sessions summarize t1")
 @options.thread_argument()
 @options.model_option
-@options.change_command
-def sessions_summarize(key: str, generator: Program | None) -> options.Verb:
+@options.verb_command("summaries.summarize")
+def sessions_summarize() -> None:
     """Write what was said since the last time into the memory of a session, by rules without a model.
 
     With --dry-run no model is asked: the diff is what rules give.
     """
-    return lambda m: m.summaries.summarize(key, generator)
 
 
 @sessions_command.command("keep", epilog="Example: mdmem sessions keep t1 --to talks/database")
 @options.thread_argument()
 @options.path_option("--to", role=NEW_NOTE, metavar="NOTE", help="Write to this path.")
 @options.number_option("--min-tokens", default=0, help="Refuse a shorter conversation.")
-@options.change_command
-def sessions_keep(**given: Any) -> options.Verb:
+@options.verb_command("summaries.keep")
+def sessions_keep() -> None:
     """Write a conversation as a note, which is named after the session without --to."""
-    return lambda m: m.summaries.keep(**given)
 
 
 @sessions_command.command("summaries", epilog="Example: mdmem sessions summaries")
@@ -436,10 +434,9 @@ def sessions_observed(memory: Memory, id_: str, budget: int) -> None:
 )
 @click.argument("ids", metavar="ID…", nargs=-1)
 @options.session_option
-@options.change_command
-def sessions_delete_observations(ids: Sequence[str], session: str | None) -> options.Verb:
+@options.verb_command("observations.delete")
+def sessions_delete_observations() -> None:
     """Remove observations and reflections; the messages stay, and are not observed again."""
-    return lambda m: m.observations.delete(ids, session)
 
 
 def _print_observations(found: Sequence[Observation]) -> None:

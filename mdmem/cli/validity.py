@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,56 +21,50 @@ _at_option = click.option("--at", metavar="WHEN", help="Let it end at this day o
 @options.path_argument("old", role=WRITE)
 @options.path_argument("by", role=READ)
 @_at_option
-@options.change_command
-def supersede_command(**given: Any) -> options.Verb:
+@options.verb_command("supersede")
+def supersede_command() -> None:
     """Let memory BY take the place of OLD, which search and context leave out from then on."""
-    return lambda m: m.supersede(**given)
 
 
 @command("contradict", epilog="Example: mdmem contradict notes/old.md notes/db.md")
 @options.path_argument(role=WRITE)
 @options.path_argument("by", role=READ)
 @_at_option
-@options.change_command
-def contradict_command(**given: Any) -> options.Verb:
+@options.verb_command("contradict")
+def contradict_command() -> None:
     """Note that memory BY speaks against PATH, which search and context leave out from then on."""
-    return lambda m: m.contradict(**given)
 
 
 @command("reinstate", epilog="Example: mdmem reinstate notes/old.md")
 @options.path_argument(role=WRITE)
-@options.change_command
-def reinstate_command(**given: Any) -> options.Verb:
+@options.verb_command("reinstate")
+def reinstate_command() -> None:
     """Let a memory count again: remove its successor, its contradictions and an end that has passed."""
-    return lambda m: m.reinstate(**given)
 
 
 @command("confirm", epilog="Example: mdmem confirm notes/db.md --source sessions/t1#7")
 @options.path_argument(role=WRITE)
 @options.source_option("source")
-@options.change_command
-def confirm_command(**given: Any) -> options.Verb:
+@options.verb_command("confirm")
+def confirm_command() -> None:
     """Note that a memory was found right today; --source adds a source to it."""
-    return lambda m: m.confirm(**given)
 
 
 @command("revoke", hidden=True, epilog="Example: mdmem revoke sessions/t1#7")
 @options.path_argument("source", role=READ_OTHER)
-@options.change_command
-def revoke_command(**given: Any) -> options.Verb:
+@options.verb_command("revoke")
+def revoke_command() -> None:
     """Take a source out of memories that have others, and propose to delete those that have none.
 
     SOURCE is a message, a session, a URL, or the path of a memory, as memories name it. What is proposed
     waits in the inbox.
     """
-    return lambda m: m.revoke(**given)
 
 
 @command("prune", hidden=True, epilog="Example: mdmem prune --dry-run")
-@options.change_command
-def prune_command() -> options.Verb:
+@options.verb_command("prune")
+def prune_command() -> None:
     """Propose in the inbox to delete memories that are hardly sure and that nothing links to."""
-    return lambda m: m.prune()
 
 
 @command("why", epilog="Example: mdmem why notes/db.md")

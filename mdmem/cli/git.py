@@ -15,7 +15,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import Target, group
-from mdmem.errors import MemoryNotFound, NamedNotFound, plural
+from mdmem.errors import MemoryNotFound, NamedNotFound, VaultNotFound, plural
 from mdmem.facade.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE
 
 if TYPE_CHECKING:
@@ -303,7 +303,6 @@ def git_uninstall(target: Target) -> int:
     It shows the diff and asks first. Without a vault it looks in the repository around the current folder.
     """
     from mdmem.cli.agents import carry_out
-    from mdmem.errors import VaultNotFound
 
     try:
         setup = target.open().git.uninstall()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import click
 
 from mdmem.diagnostic import Span
-from mdmem.errors import MdmemError, plural, show_name
+from mdmem.errors import MdmemError, Usage, plural, show_name
 
 if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan, Memory, Message
@@ -188,8 +188,6 @@ def print_error(error: MdmemError, *, as_json: bool) -> None:
 
 def print_usage(error: click.ClickException, *, as_json: bool) -> None:
     """Print that a command line is wrong, as `print_error` does, below the command's usage."""
-    from mdmem.errors import Usage
-
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return

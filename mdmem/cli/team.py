@@ -11,6 +11,8 @@ import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings
 from mdmem.cli.main import Target, group
+from mdmem.errors import ExtraMissing, Usage
+from mdmem.facade import memory as vaults
 
 
 @group("store", hidden=True)
@@ -35,11 +37,9 @@ def store_init(target: Target, url: str | None, servers: str, dims: int) -> None
     vault. Passwords come from ~/.pgpass or PGPASSWORD. Tables need a user who may make them: where they are
     new, it prints what to grant to the role of the servers, which needs no more.
     """
-    from mdmem.facade.memory import init_store, list_grants
-
     named = _name_url(target, url)
-    is_new = init_store(named, dims=dims)
-    grants = list_grants(servers, vectors=dims > 0) if is_new else ()
+    is_new = vaults.init_store(named, dims=dims)
+    grants = vaults.list_grants(servers, vectors=dims > 0) if is_new else ()
     if render.is_set("as_json"):
         render.print_json({"vault": named, "tables": is_new, "grants": grants})
         return
@@ -62,9 +62,8 @@ def store_sweep(target: Target, url: str | None) -> None:
     `[trash]` says how many days and bytes are kept. Without it everything stays, as changes remove nothing.
     It needs the user who owns the tables.
     """
-    from mdmem.facade.memory import sweep_store
-
-    _print_done("remove", "removed", sweep_store(_name_url(target, url), dry_run=render.is_set("dry_run")))
+    swept = vaults.sweep_store(_name_url(target, url), dry_run=render.is_set("dry_run"))
+    _print_done("remove", "removed", swept)
 
 
 @store_command.command(
@@ -81,9 +80,7 @@ def store_copy(source: str, copy: str) -> int:
     killed goes on when you repeat the command. Nothing is written over: where TO holds what FROM does not, it
     is refused. Nobody should change either vault meanwhile. The exit code is 1 where files are left out.
     """
-    from mdmem.facade.memory import copy_store
-
-    copied = copy_store(source, copy, dry_run=render.is_set("dry_run"))
+    copied = vaults.copy_store(source, copy, dry_run=render.is_set("dry_run"))
     remarks = [f"{path}: left out: no vault in a database may have it" for path in copied.left_out]
     remarks += copied.notes
     remarks += [f"{path}: now a file; take it out of [mounts], which hide it" for path in copied.mounted]
@@ -104,10 +101,8 @@ def store_put(target: Target, folder: str) -> None:
 
     Those that FOLDER lacks are removed.
     """
-    from mdmem.facade.memory import put_store
-
     is_dry = render.is_set("dry_run")
-    changed = put_store(_name_url(target, None), folder, dry_run=is_dry)
+    changed = vaults.put_store(_name_url(target, None), folder, dry_run=is_dry)
     if render.is_set("as_json"):
         render.print_json({"applied": not is_dry, "files": changed})
         return
@@ -127,9 +122,7 @@ def store_check(target: Target, url: str | None) -> int:
 
     It reads every version. The exit code is 1 for what it finds.
     """
-    from mdmem.facade.memory import check_store
-
-    return print_findings(check_store(_name_url(target, url)))
+    return print_findings(vaults.check_store(_name_url(target, url)))
 
 
 @store_command.command(
@@ -148,12 +141,10 @@ def store_erase(target: Target, path: str) -> int:
     machine drops its indexes and past states when it asks next. Other memories that quote it stay. It needs
     the user who owns the tables. On a terminal, you are asked; elsewhere it needs --yes.
     """
-    from mdmem.facade.memory import erase_store
-
     is_dry = render.is_set("dry_run")
     if not is_dry and not options.is_purge_confirmed(f"all that there is and was of {path}"):
         return 1
-    erased = erase_store(_name_url(target, None), path, dry_run=is_dry)
+    erased = vaults.erase_store(_name_url(target, None), path, dry_run=is_dry)
     remarks = [f"{other}: it held the same bytes: erase it as well" for other in erased.named]
     _print_done("erase", "erased", erased, remarks)
     return 0
@@ -170,8 +161,6 @@ def _print_done(do: str, done: str, result: object, remarks: Sequence[str] = ())
 
 
 def _name_url(target: Target, url: str | None) -> str:
-    from mdmem.errors import Usage
-
     named = url or target.binding[0]
     if not named:
         raise Usage(problem="no vault is named", remedy="give postgresql://HOST/DATABASE?vault=NAME")
@@ -195,8 +184,6 @@ def token_new(target: Target, name: str, read_only: bool, expires: str) -> None:
     It gives the memories of --user, --project and --resource, else those of --shared. The file holds a hash
     of it: keep the token now. To take it back, remove its lines.
     """
-    from mdmem.errors import ExtraMissing
-
     if find_spec("mcp") is None:
         raise ExtraMissing(extra="mcp", package="mcp")
     from mdmem.serve.mcp.access import make_token

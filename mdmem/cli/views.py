@@ -9,7 +9,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.errors import plural
+from mdmem.errors import NamedNotFound, plural
 from mdmem.facade.paths import PAST
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ def today_command(memory: Memory, content: str | None) -> None:
     render.start_paging()
     path = memory.notes.today_path
     if not memory.exists(path):
-        from mdmem.errors import NamedNotFound
-
         raise NamedNotFound(kind="log of today", name=path, remedy="begin it with `mdmem today TEXT`")
     render.print_document(memory.show(path))
     render.print_notes(memory)

@@ -10,10 +10,10 @@ from mdmem.errors import Usage
 from mdmem.memory.content import StatesAt
 from mdmem.memory.project import Project
 from mdmem.memory.verbs import Build
-from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from mdmem.facade.scoped import ScopedMemory
     from mdmem.hosts.hosts import Setup
     from mdmem.hosts.sync import FilesSynced
     from mdmem.vault.transaction import Applied
@@ -66,32 +66,31 @@ class WorkspaceProject(Project["Applied"]):
         return read | {os.path.realpath(os.path.join(root, *parts))}
 
 
-def install(host: str, root: str, scope: Scope, program: str, *, project: bool, actor: str = "") -> Setup:
+def install(memory: ScopedMemory, host: str, program: str, *, project: bool) -> Setup:
     """Prepare the change that adds the MCP server, and for some hosts hooks, to a host's settings.
 
-    Nothing is written yet.
-
-    Args:
-        scope: the memories that are served. Where it binds nothing, these are the shared ones: without a
-            scope, an agent would be served the memories of every user.
-        actor: who makes the changes; without one, each client of the server, and the host of the hooks.
+    Nothing is written yet. Memories of no scope are served as the shared ones: else an agent would be served
+    those of every user. Without an actor, each client of the server and the host of the hooks is one.
 
     Raises:
+        NeedsFolder: the vault is in a database.
         Usage: the host has no such settings, or the project is the home folder.
         ExtraMissing: the server cannot run.
         EditRefused: a settings file cannot be added to.
     """
     from mdmem.hosts import hosts  # noqa: PLC0415 - start-up
 
+    vault, scope = memory.vault, memory.scope
+    vault.require_folder("connecting a host")
     resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
     named = (("--user", scope.user), ("--project", scope.project), ("--resource", resource))
     options = [part for option, value in named if value for part in (option, value)]
     if scope.shared or not options:
         options.append("--shared")
-    options += ["--actor", actor] if actor else []
-    folder = hosts.find_project(root) if project else None
-    keeps_outputs = Vault(root).config.capture.policy != "off"
-    bound = hosts.ServerBinding(program, root, tuple(options), folder, keeps_outputs)
+    options += ["--actor", vault.actor] if vault.actor else []
+    folder = hosts.find_project(vault.root) if project else None
+    keeps_outputs = vault.config.capture.policy != "off"
+    bound = hosts.ServerBinding(program, vault.root, tuple(options), folder, keeps_outputs)
     return hosts.install(host, bound)
 
 

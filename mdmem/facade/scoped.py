@@ -612,6 +612,7 @@ class ScopedMemory(Kinds["Applied"]):
         from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
+        from mdmem.memory.validity import find_shown_states, read_moment  # noqa: PLC0415 - start-up
 
         request = SearchRequest(
             query=query,
@@ -636,7 +637,8 @@ class ScopedMemory(Kinds["Applied"]):
         read = partial(index.vault.read, recovered=True)
         own = View(index, self.vault)
         views = [*islice(own.layers(), len(layers))]
-        states = self._find_states(views, request.as_of)
+        moment = read_moment(request.as_of or None, utc_now())
+        states = find_shown_states(views, moment, is_past=bool(request.as_of))
         wanted, unknown = self._find_wanted(views, request.where)
         meaning, off = (None, "") if words_only else self._find_meaning()
         off = off and f"meaning: {off}"
@@ -666,24 +668,12 @@ class ScopedMemory(Kinds["Applied"]):
         wrong = filter(None, [results.unread_note, results.flawed_note, off])
         return replace(results, notes=(*unknown, *wrong, *results.notes))
 
-    def states(self, *, as_of: str = "") -> dict[str, State]:
-        """Return what does not count now, or did not at a moment: the state of each such memory, by its path.
+    def states(self) -> dict[str, State]:
+        """Return what does not count now: the state of each such memory, by its path.
 
         Those of wider scopes are named as they are read here, such as `shared:notes/db.md`.
-
-        Args:
-            as_of: a day or a time; what has taken a memory's place since then does not matter.
-
-        Raises:
-            Usage: `as_of` is no moment.
         """
-        return self._find_states(self._current_view().layers(), as_of)
-
-    def _find_states(self, layers: Iterable[tuple[Layer, View]], as_of: str) -> dict[str, State]:
-        from mdmem.memory import validity  # noqa: PLC0415 - start-up
-
-        moment = validity.read_moment(as_of or None, utc_now())
-        return validity.find_shown_states(layers, moment, is_past=bool(as_of))
+        return self._find_states_at(utc_now())
 
     def _find_wanted(
         self, views: Iterable[tuple[Layer, View]], where: Sequence[str]

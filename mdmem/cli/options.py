@@ -50,6 +50,7 @@ def _flag_option(key: str, *declared: str, help: str) -> Callable[[F], F]:  # no
 yes_option = _flag_option("yes", "--yes", help="Do not ask.")
 force_option = _flag_option("yes", "--yes", "-f", help="Do not ask.")
 verbose_option = _flag_option("verbose", "--verbose", "-v", help="List all, however many.")
+json_option = _flag_option("as_json", "--json", help="Print JSON, one object a line.")
 dry_run_option = _flag_option("dry_run", "--dry-run", help="Print what would change, and write nothing.")
 base_option = click.option(
     "--base", metavar="HASH", help="Refuse if the memory has another hash (give 8 digits or more)."
@@ -141,11 +142,6 @@ def for_option(name: str, **settings: Any) -> Callable[[F], F]:
 
 
 thread_option = click.option("--thread", metavar="ID", help=_OF_THREAD)
-
-
-def json_option(command: F) -> F:
-    """Declare the option --json."""
-    return _flag_option("as_json", "--json", help="Print JSON, one object a line.")(command)
 
 
 def setup_options(command: F) -> F:

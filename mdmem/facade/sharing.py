@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from mdmem.document.document import Document
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, Usage
+from mdmem.facade.scoped import ScopedMemory
 from mdmem.index.view import View
 from mdmem.kind import kind_at
 from mdmem.memory import sharing
@@ -24,9 +25,6 @@ from mdmem.vault.store import Entry
 from mdmem.vault.transaction import Applied
 from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Found
-
-if TYPE_CHECKING:
-    from mdmem.facade.scoped import ScopedMemory
 
 _PREFIX = "from-"
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.document.document import Document, parse_text
 from mdmem.document.synced_block import block_span
@@ -28,6 +28,7 @@ from mdmem.facade.questions.excerpt import (
     join_blocks,
     real_path,
 )
+from mdmem.facade.scoped import ScopedMemory
 from mdmem.hosts.files import SourceFiles
 from mdmem.hosts.generated import holds_rule
 from mdmem.index.hit import Hit
@@ -40,9 +41,6 @@ from mdmem.memory.verbs import conditional
 from mdmem.memory.working import Working
 from mdmem.vault.paths import above, is_under, join
 from mdmem.vault.vault import Vault
-
-if TYPE_CHECKING:
-    from mdmem.facade.scoped import ScopedMemory
 
 Count = Callable[[str], int]
 

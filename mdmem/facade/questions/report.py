@@ -9,21 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mdmem.errors import Usage
+from mdmem.facade.scoped import ScopedMemory
 from mdmem.index.code.citations import AMBIGUOUS, CHANGED, DANGLING, MOVED, STALE
 from mdmem.index.hit import day_of
 from mdmem.index.links.lineage import CONTRADICTED, find_references
 from mdmem.index.links.references import CODE, LINKS, Occurrence, occurrences
+from mdmem.index.view import View
 from mdmem.memory import provenance, validity
 from mdmem.memory.duplicates import ComparedMemories, is_compared
 from mdmem.memory.quality import Evidence, MemoryQuality, judge_memory
 from mdmem.memory.verbs import among
-
-if TYPE_CHECKING:
-    from mdmem.facade.scoped import ScopedMemory
-    from mdmem.index.view import View
 
 _WORST = 5  # memories that are named, of each of as many kinds
 _BROKEN = (DANGLING, AMBIGUOUS)

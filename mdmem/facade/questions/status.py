@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mdmem.errors import MdmemError, plural
 from mdmem.facade.questions.check import find_hidden
 from mdmem.facade.questions.doctor import find_unignored
+from mdmem.facade.scoped import ScopedMemory
+from mdmem.facade.service import Service
 from mdmem.git.repository import Repository
 from mdmem.hosts.hosts import find_installed
 from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE, code_of
@@ -25,10 +27,6 @@ from mdmem.review.merge_setup import find_missing_driver
 from mdmem.review.review import Review
 from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.vault.paths import Namespace, Scope
-
-if TYPE_CHECKING:
-    from mdmem.facade.scoped import ScopedMemory
-    from mdmem.facade.service import Service
 
 T = TypeVar("T")
 

@@ -395,14 +395,12 @@ def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied |
     """Print which changes `command` took back or put back, and why there are fewer than were asked for."""
     plan = done if isinstance(done, mdmem.EditPlan) else done.plan
     steps = plan.steps or (plan,)
-    shown = steps if render.is_set("verbose") else steps[: render.MANY]
-    left = len(steps) - len(shown)
+    made = [f"{step.message}{f', made {step.made_at}' if step.made_at else ''}" for step in steps]
     further = f"`mdmem {command} -n {count + 1}` {command}es one more, too"
     is_gone = bool(command) and not (plan.changes or plan.attachments)
     render.print_remarks(
         [
-            *(f"note: {step.message}{f', made {step.made_at}' if step.made_at else ''}" for step in shown),
-            *([f"note: and {left:,} more (-v names them)"] if left else []),
+            *(f"note: {line}" for line in render.limit_lines(made, render.MANY)),
             *([f"note: {len(steps):,} of {count:,}: there are no more"] if len(steps) < count else []),
             *([f"note: it was {command}ne by another program already: {further}"] if is_gone else []),
             *([f"note: {plan.newer}"] if plan.newer else []),

@@ -109,15 +109,10 @@ def sentence(of: click.Command) -> str:
     return of.get_short_help_str(_WHOLE)
 
 
-def write_commands(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write the commands of a group, each with its first sentence."""
-    _write_section("commands", group.list_commands(context), group, context, formatter)
-
-
 def write_first_screen(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
     """Write the commands that come first, a line each, the names of the others, and the options."""
     for title, names in FIRST.items():
-        _write_section(title, names.split(), group, context, formatter)
+        write_section(title, names.split(), group, context, formatter)
     first = " ".join(FIRST.values()).split()
     with formatter.section("More, as in `mdmem help find`"):
         formatter.write_dl(
@@ -132,7 +127,7 @@ def write_all(group: click.Group, context: click.Context, formatter: click.HelpF
     """Write all commands of the program in groups, its options, the topics and the guides."""
     _write_options(context, formatter)
     for of in GROUPS.values():
-        _write_section(of.title, of.commands.split(), group, context, formatter)
+        write_section(of.title, of.commands.split(), group, context, formatter)
     every = group.list_commands(context)
     hidden = [name for name in every if (each := group.get_command(context, name)) and each.hidden]
     formatter.write(f"\nSeldom typed, each with --help: {', '.join(hidden)}\n")
@@ -142,7 +137,7 @@ def write_all(group: click.Group, context: click.Context, formatter: click.HelpF
         formatter.write_dl(list_guides())
 
 
-def _write_section(
+def write_section(
     title: str,
     names: Iterable[str],
     group: click.Group,
@@ -197,12 +192,8 @@ def find_place_behind(group: click.Group, context: click.Context, option: str, g
     return ""
 
 
-def no_command(group: click.Group, context: click.Context, name: str) -> click.UsageError:
-    """Make the error that suggests commands for an unknown name."""
-    return _unknown_name(f"No such command {name!r}.", name, group.list_commands(context), context)
-
-
-def _unknown_name(problem: str, name: str, names: Iterable[str], context: click.Context) -> click.UsageError:
+def unknown_name(problem: str, name: str, names: Iterable[str], context: click.Context) -> click.UsageError:
+    """Make the error that suggests names for an unknown one."""
     from difflib import get_close_matches
 
     known = list(names)
@@ -245,7 +236,7 @@ def help_command(ctx: click.Context, names: tuple[str, ...], all: bool) -> None:
     elif text := _explain_name(" ".join(names), root):
         print(text)
     else:
-        raise _unknown_name(f"No help on {' '.join(names)!r}.", names[0], _list_names(root), root)
+        raise unknown_name(f"No help on {' '.join(names)!r}.", names[0], _list_names(root), root)
     if names and f"{names[0]}{_PAGE}" in pages() and (found or names[0] in GROUPS):
         print(f"\nGuide: mdmem help {names[0]}{_PAGE}")
 
@@ -255,7 +246,7 @@ def _explain_name(name: str, root: click.Context) -> str:
     formatter = root.make_formatter()
     if name in GROUPS:
         title, commands = GROUPS[name]
-        _write_section(title, commands.split(), cast("click.Group", root.command), root, formatter)
+        write_section(title, commands.split(), cast("click.Group", root.command), root, formatter)
         return formatter.getvalue().strip("\n")
     if name in topics():
         return _format_topic(name, formatter)

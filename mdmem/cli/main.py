@@ -123,7 +123,7 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands."""
-        _import_module("help").write_commands(self, ctx, formatter)
+        _import_module("help").write_section("commands", self.list_commands(ctx), self, ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -131,7 +131,8 @@ class Group(click.Group):
         """Find the command that is named."""
         name = args[0]
         if not ctx.resilient_parsing and name[:1] != "-" and self.get_command(ctx, name) is None:
-            raise _import_module("help").no_command(self, ctx, name)
+            problem, names = f"No such command {name!r}.", self.list_commands(ctx)
+            raise _import_module("help").unknown_name(problem, name, names, ctx)
         return super().resolve_command(ctx, args)
 
 

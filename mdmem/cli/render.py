@@ -240,13 +240,17 @@ def say_nothing(what: str, *, is_asked: bool) -> int:
     return int(is_asked)
 
 
+def limit_lines(lines: Sequence[str], most: int, more: str = "more") -> list[str]:
+    """Return lines, without --verbose the first of them and how many more there are."""
+    if is_set("verbose") or len(lines) <= most:
+        return [*lines]
+    return [*lines[:most], f"and {len(lines) - most:,} {more} (-v names them)"]
+
+
 def print_some(lines: Sequence[str], most: int, indent: str) -> None:
-    """Print lines, without --verbose the first of them and how many more there are."""
-    shown = lines if is_set("verbose") else lines[:most]
-    for line in shown:
+    """Print lines as `limit_lines` returns them."""
+    for line in limit_lines(lines, most):
         print(f"{indent}{line}")
-    if len(shown) < len(lines):
-        print(f"{indent}and {len(lines) - most:,} more (-v names them)")
 
 
 def print_left_out(messages: int) -> None:
@@ -314,15 +318,12 @@ def _print_warnings(plan: EditPlan) -> None:
         print_some(row.paths, 3, " " * 11)
     links = [each for each in plan.warnings if each.code == "ambiguous-link"]
     others = [each for each in plan.warnings if each.code != "ambiguous-link"]  # a secret is always told
-    told = links if is_set("verbose") else links[:MANY]
-    print_remarks(f"warning: {finding}\n    {finding.hint}" for finding in (*others, *told))
-    if left := len(links) - len(told):
-        print_remarks([f"warning: and {left:,} more ambiguous links (-v names them)"])
-    shown = plan.dangling if is_set("verbose") else plan.dangling[:MANY]
+    told, always = ([f"{found}\n    {found.hint}" for found in group] for group in (links, others))
+    told = limit_lines(told, MANY, "more ambiguous links")
+    print_remarks(f"warning: {line}" for line in (*always, *told))
     gone = "it" if len(plan.changes) == 1 else "what is gone"
-    print_remarks(f"note: {each.describe(gone)}" for each in shown)
-    if left := len(plan.dangling) - len(shown):
-        print_remarks([f"note: and {left:,} more links (-v names them)"])
+    dangling = limit_lines([each.describe(gone) for each in plan.dangling], MANY, "more links")
+    print_remarks(f"note: {line}" for line in dangling)
 
 
 def print_passed_over(counts: Mapping[str, int], suffixes: Sequence[str] = (".md", ".json")) -> None:

@@ -16,6 +16,7 @@ from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_error, ab
 from mdmem.document.document import Document
 from mdmem.document.text.lines import Lines
 from mdmem.document.text.regex import regex
+from mdmem.document.text.tokens import first_of
 from mdmem.document.tree import LINEAGE, Flaw
 from mdmem.errors import (
     CANNOT_READ,
@@ -261,8 +262,7 @@ def check_id(around: View, document: Document) -> Iterator[Diagnostic]:
     folder = _find_site_folder(around, document.path) if same else ""
     others = [path for path in same if path != document.path and folder in ("", path[: path.rfind("/") + 1])]
     if others and document.tree:
-        more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
-        message = f"the id {ident!r} is also that of {', '.join(others[:_NAMED])}{more}"
+        message = f"the id {ident!r} is also that of {first_of(others, _NAMED)}"
         hint = "give one of them another id"
         span = document.tree.nearest(("id",)).span
         related = tuple(Related(path, Span(0, 0), "it has the same id") for path in others[:_NAMED])

@@ -90,10 +90,8 @@ def examine(
     for look in (_check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions):
         findings += _look_safely(partial(look, vault, facts))
     if vault.wall == Namespace():
-        findings += _look_safely(partial(_find_leftovers, vault))
-        findings += _look_safely(partial(_check_git, vault))
-        findings += _look_safely(partial(_find_foreign_state, vault))
-        findings += _look_safely(partial(_check_ignores, vault))
+        for of_owner in (_find_leftovers, _check_git, _find_foreign_state, _check_ignores):
+            findings += _look_safely(partial(of_owner, vault))
     findings += _look_safely(lambda: _check_index(view(), facts))
     # A broken config is met wherever it is needed.
     diff = fixed.diff() if isinstance(fixed, EditPlan) else ""

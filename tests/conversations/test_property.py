@@ -150,7 +150,7 @@ def from_start(opened: Conversation) -> State:
             state = State.of(header) if header else None
     assert state is not None
     blocks = reversed(list(opened.blocks_back()))
-    for record, _, line_, _ in itertools.chain.from_iterable(blocks):
+    for record, line_, _ in itertools.chain.from_iterable(blocks):
         with_snapshot = record.snapshot if record.seq == state.vacuumed + 1 else None
         state.take(LogRecord(**{**fields(record), "snapshot": with_snapshot}), line_.end - line_.start)
     return state

@@ -206,8 +206,8 @@ class _Update:
     def _add_records(self, path: str, conversation: Conversation, first: int) -> None:
         if first <= conversation.state.seq:
             self._mark_writing()
-        for records in conversation.record_blocks(first):
-            for text in _EVERYTHING.texts_of(conversation, records):
+        for record in conversation.records(first):
+            for text in _EVERYTHING.texts_of(conversation, record):
                 self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
 
     def _add_text(self, place: str, text: SessionHit) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from mdmem.conversations.log.parts import (
     TOOLS,
     Half,
+    Kind,
     MessagePart,
     ToolAnswer,
     ToolCall,
@@ -22,10 +23,9 @@ from mdmem.conversations.log.parts import (
     is_reasoning,
     leaves,
     parts,
-    parts_of,
     shortened,
-    texts_of,
-    tokens_of,
+    text_of,
+    tokens,
 )
 from mdmem.document.document import digest
 from mdmem.document.text.regex import regex
@@ -121,7 +121,7 @@ class Message(NamedTuple):
     @property
     def text(self) -> str:
         """What it says in words: its content, calls and answers of tools, media by name; no reasoning."""
-        return texts_of([self.data])[0]
+        return text_of(self.data)
 
     @property
     def spoken(self) -> str:
@@ -158,18 +158,26 @@ class Message(NamedTuple):
         return tuple(part.answer for part in self._read_parts if part.kind == "answer")
 
     @property
+    def kinds(self) -> frozenset[Kind]:
+        """What its parts do: `call` tools, `answer` calls."""
+        return frozenset(part.kind for part in self._read_parts)
+
+    @property
     def halves(self) -> tuple[Half, ...]:
         """What in it calls or answers something in another message."""
-        return _halves_of(self._read_parts)
+        halves = [half for part in self._read_parts if (half := part.half)]
+        named = [half for half in halves if any(half.ids)]
+        # What has no id is half of a pair only where its program gives none.
+        return tuple(named if any(half.waits for half in named) else halves)
 
     @property
     def _read_parts(self) -> Sequence[MessagePart]:
-        return parts_of([self.data])[0]
+        return () if is_plain(self.data) else parts(self.data)
 
     @property
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt: its JSON without base64, and some for each picture."""
-        return count_tokens([self])[0]
+        return tokens(self.data)
 
     @property
     def hash(self) -> str:
@@ -199,29 +207,9 @@ class Message(NamedTuple):
         return None if data is None else self._replace(data=data)
 
 
-class SpokenLine(NamedTuple):
-    """A message in words: who speaks, its role, the words, and whether it calls tools or answers a call."""
-
-    speaker: str
-    role: str
-    text: str
-    is_call: bool
-    is_answer: bool
-
-
-def spoken_lines(messages: Sequence[Message]) -> list[SpokenLine]:
-    """Write messages in words."""
-    data = [message.data for message in messages]
-    kinds = ({part.kind for part in own} for own in parts_of(data))
-    return [
-        SpokenLine(message.speaker, message.role, text, "call" in kind, "answer" in kind)
-        for message, text, kind in zip(messages, texts_of(data), kinds, strict=True)
-    ]
-
-
-def count_tokens(messages: Iterable[Message]) -> list[int]:
-    """Estimate how many tokens each message takes in a prompt."""
-    return tokens_of([message.data for message in messages])
+def count_tokens(messages: Iterable[Message]) -> int:
+    """Estimate how many tokens messages take in a prompt."""
+    return sum(message.tokens for message in messages)
 
 
 def check(data: Any) -> None:
@@ -292,8 +280,8 @@ class Pairs:
 
     def read(self, messages: Iterable[Message]) -> None:
         """Read more messages."""
-        for own in parts_of([message.data for message in messages]):
-            for half in _halves_of(own):
+        for message in messages:
+            for half in message.halves:
                 call = self._find_call(half)
                 if call is not None:
                     self._answered.add(call)
@@ -335,13 +323,6 @@ def pairs(messages: Iterable[Message]) -> Pairs:
     paired = Pairs()
     paired.read(messages)
     return paired
-
-
-def _halves_of(message_parts: Sequence[MessagePart]) -> tuple[Half, ...]:
-    halves = [half for part in message_parts if (half := part.half)]
-    named = [half for half in halves if any(half.ids)]
-    # What has no id is half of a pair only where its program gives none.
-    return tuple(named if any(half.waits for half in named) else halves)
 
 
 def beside_pairs(messages: Sequence[Message], joined: Iterable[tuple[int, int]]) -> list[int]:

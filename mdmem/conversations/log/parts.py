@@ -9,13 +9,12 @@ refers to (`call_id`, `tool_use_id`), whatever they are called. All else is JSON
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from operator import add
 from typing import Any, Literal, NamedTuple
 
 from mdmem.document.text.regex import regex
-from mdmem.document.text.tokens import abridged, estimate, estimates, gap
+from mdmem.document.text.tokens import abridged, estimate, gap
 from mdmem.document.tree import encoded
 
 TOOLS = ("tool", "function")
@@ -210,11 +209,6 @@ def parts(data: Mapping[str, Any]) -> list[MessagePart]:
     return [whole._replace(kind=""), *found]
 
 
-def parts_of(messages: Iterable[Mapping[str, Any]]) -> list[list[MessagePart]]:
-    """Return the parts of each of some messages; of one that is a content of words, none."""
-    return [[] if is_plain(data) else parts(data) for data in messages]
-
-
 def _find_parts(value: Any, field: str) -> Iterator[MessagePart]:
     """Yield the parts in a field; of an object without a type, such as `{"functionCall": …}`, those in it."""
     for each in value if isinstance(value, list) else [value]:
@@ -243,12 +237,9 @@ def _is_base64(text: str, field: str) -> bool:
 # -- in words ---------------------------------------------------------------------------------------------
 
 
-def texts_of(messages: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Write each of some messages in words for a reader, without reasoning."""
-    return [
-        data["content"] if is_plain(data) else "\n".join(filter(None, _write_parts(data)))
-        for data in messages
-    ]
+def text_of(data: Mapping[str, Any]) -> str:
+    """Write a message in words for a reader, without reasoning."""
+    return data["content"] if is_plain(data) else "\n".join(filter(None, _write_parts(data)))
 
 
 def _write_parts(data: Mapping[str, Any]) -> Iterator[str]:
@@ -334,17 +325,9 @@ def leaves(
 
 def tokens(data: Mapping[str, Any]) -> int:
     """Estimate the tokens that a message takes in a prompt: never fewer than its JSON without base64."""
-    return tokens_of([data])[0]
-
-
-def tokens_of(messages: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Estimate the tokens that each of some messages takes in a prompt."""
-    written, further = list[str](), list[int]()
-    for data in messages:
-        media: list[Any] = []
-        written.append(_JSON(data if is_plain(data) else _strip_base64(data, "", media, is_part=True)))
-        further.append(_BETWEEN + len(media) * _TOKENS_OF_MEDIA)
-    return list(map(add, estimates(written), further))
+    media: list[Any] = []
+    written = _JSON(data if is_plain(data) else _strip_base64(data, "", media, is_part=True))
+    return estimate(written) + _BETWEEN + len(media) * _TOKENS_OF_MEDIA
 
 
 def tokens_of_text(value: Any) -> int:

@@ -60,19 +60,19 @@ def compress(
     for value, known in ((level, KEPT), (by, FEWEST)):
         if value not in known:
             raise Usage(problem=f"{value!r} is none of {', '.join(known)}")
-    before = sum(count_tokens(messages))
+    before = count_tokens(messages)
     if level == "none" or len(messages) < FEWEST[by]:
         data = tuple(message.data for message in messages)
         return Compressed(messages=data, before=before, after=before, whole=len(data))
     made = [message for message in messages if message.role == "system"]
-    allowed = int(before * KEPT[level]) - sum(count_tokens(made))
+    allowed = int(before * KEPT[level]) - count_tokens(made)
     units, last = _part_units([message for message in messages if message.role != "system"], by, allowed // 2)
-    allowed -= sum(count_tokens(last))
-    waiting = sum(sum(count_tokens(unit)) for unit in units)
+    allowed -= count_tokens(last)
+    waiting = sum(count_tokens(unit) for unit in units)
     problems: list[str] = []
     whole, left_out = len(made) + len(last), 0
     for unit in units:
-        tokens = sum(count_tokens(unit))
+        tokens = count_tokens(unit)
         shorter, problem = _shorten_unit(unit, max(allowed, 0) * tokens // waiting, generator)
         if problem:
             problems.append(problem)
@@ -89,7 +89,7 @@ def compress(
     return Compressed(
         messages=tuple(message.data for message in made),
         before=before,
-        after=sum(count_tokens(made)),
+        after=count_tokens(made),
         shortened=len(messages) - whole - left_out,
         whole=whole,
         left_out=left_out,
@@ -106,7 +106,7 @@ def _part_units(messages: Sequence[Message], by: str, most: int) -> tuple[list[l
         turns[-1].append(message)
     last: list[Message] = []
     for _ in turns[-_LAST_TURNS:]:
-        most -= sum(count_tokens(turns[-1]))
+        most -= count_tokens(turns[-1])
         if most < 0:
             break
         last[:0] = turns.pop()

@@ -45,7 +45,6 @@ _LEAST_TARGET = 16  # tokens
 _FORM = 120  # about how many tokens stand around the text of a summary in a prompt
 _EARLIER = 2  # earlier summaries that a model gets to see
 _LOOK_AHEAD = 1_000  # messages in which an answer to a call is looked for
-_AT_ONCE = 256  # messages that are counted at once
 _FILLED = ("reasoning", "reasoning_content", "model", "model_name", "created_at")
 
 
@@ -198,9 +197,10 @@ def measure_context(conversation: Conversation, budget: int | None) -> Compacted
 def _count_context(conversation: Conversation, most: int | None) -> int:
     texts = (conversation.summary(each.seq) for each in conversation.state.context)
     tokens = count_summary_tokens(rendered(list(filter(None, texts))))
-    uncovered = conversation.uncovered_back()
-    while (most is None or tokens <= most) and (messages := list(islice(uncovered, _AT_ONCE))):
-        tokens += sum(count_tokens(messages))
+    for message in conversation.uncovered_back():
+        if most is not None and tokens > most:
+            break
+        tokens += message.tokens
     return tokens
 
 
@@ -241,7 +241,7 @@ def _make_stretch(
     start = of[0].first if of else messages[0].seq
     before = [each for each in conversation.state.context if each.last < start]
     earlier = filter(None, (conversation.summary(each.seq) for each in before[-_EARLIER:]))
-    tokens = sum(count_tokens(messages))
+    tokens = count_tokens(messages)
     return Stretch(conversation.state.log, messages, tokens, of, tuple(each.text for each in earlier))
 
 
@@ -309,13 +309,12 @@ def _take_run(conversation: Conversation, first: int, last: int, enough: int) ->
     behind: list[Message] = []
     tokens = 0
     coming = conversation.messages(first)
-    while not behind and (some := list(islice(coming, _AT_ONCE))):
-        for message, size in zip(some, count_tokens(some), strict=True):
-            if behind or message.seq > last or tokens >= enough:
-                behind.append(message)
-            else:
-                messages.append(message)
-                tokens += size
+    for message in coming:
+        if message.seq > last or tokens >= enough:
+            behind.append(message)
+            break
+        messages.append(message)
+        tokens += message.tokens
     reached = len(messages)
     paired = pairs(messages)
     for message in islice(chain(behind, coming), _LOOK_AHEAD):

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from mdmem.conversations.log.message import Message, SpokenLine, spoken_lines
+from mdmem.conversations.log.message import Message
 from mdmem.conversations.models.generator import Generator, Reply, prompt as builtin, reply
 from mdmem.document.markdown.sentences import cut_at_sentence, sentences
 from mdmem.document.text.regex import regex
-from mdmem.document.text.tokens import abridged, estimate, estimates, fenced, in_line
+from mdmem.document.text.tokens import abridged, estimate, fenced, in_line
 from mdmem.index.query import stop_words
 
 EXTRACT = "extract"
@@ -98,25 +98,17 @@ def write_request(conversation: str, prompt: str, target: int) -> str:
 
 def transcript(messages: Sequence[Message]) -> str:
     """Write messages for a model to read: who speaks, the words, and short calls and answers of tools."""
-    lines = spoken_lines(messages)
-    return _BETWEEN.join(
-        f"{_write_label(line.speaker)}: {abridged(line.text, most_told(line))}" for line in lines
-    )
+    return _BETWEEN.join(f"{label(each)}: {abridged(each.text, most_told(each))}" for each in messages)
 
 
 def label(message: Message) -> str:
     """Return who speaks, in one line."""
-    return _write_label(message.speaker)
+    return in_line(message.speaker) or "item"
 
 
-def _write_label(speaker: str) -> str:
-    return in_line(speaker) or "item"
-
-
-def most_told(message: Message | SpokenLine) -> int:
+def most_told(message: Message) -> int:
     """Return the most tokens of a message that a transcript has."""
-    line = message if isinstance(message, SpokenLine) else spoken_lines([message])[0]
-    return _MOST_TOLD if line.is_call or line.is_answer else _MOST_READ
+    return _MOST_TOLD if any(message.kinds) else _MOST_READ
 
 
 # -- without a model --------------------------------------------------------------------------------------
@@ -159,13 +151,10 @@ def extract(messages: Sequence[Message], target: int) -> str:
     Args:
         target: tokens that the result has at most.
     """
-    lines = spoken_lines(messages)
-    speakers = list(dict.fromkeys(line.speaker for line in lines if line.role != SUMMARY))
-    labels = {speaker: f"{_write_label(speaker)}: " for speaker in speakers}
     # What begins a line; a summary says itself who spoke.
-    heads = ["" if line.role == SUMMARY else labels[line.speaker] for line in lines]
+    heads = ["" if each.role == SUMMARY else f"{label(each)}: " for each in messages]
     costs = {head: estimate(f"{head} ") for head in {*heads, ""}}
-    found = _find_sentences(lines)
+    found = _find_sentences(messages)
     chosen: list[int] = []
     speaking: set[int] = set()
     left = target
@@ -184,26 +173,26 @@ def extract(messages: Sequence[Message], target: int) -> str:
     return abridged(words or f"[{len(messages)} messages without words]", target)
 
 
-def _find_sentences(lines: Sequence[SpokenLine]) -> list[Sentence]:
+def _find_sentences(messages: Sequence[Message]) -> list[Sentence]:
     """Return the sentences of messages, each in one line and once, with what they weigh."""
     # No character costs as much as four tokens: what is shorter needs no look.
     long = _MOST_READ // 4
-    texts = [line.text if len(line.text) <= long else abridged(line.text, _MOST_READ) for line in lines]
+    said = [message.text for message in messages]
+    texts = [text if len(text) <= long else abridged(text, _MOST_READ) for text in said]
     found = ((place, text, span) for place, text in enumerate(texts) for span in sentences(text, _LONGEST))
     unique: dict[str, tuple[int, str, dict[str, float]]] = {}
-    for place, said, span in found:
-        text = in_line(said[slice(*span)])
+    for place, whole, span in found:
+        text = in_line(whole[slice(*span)])
         folded = text.casefold()
         words = {} if folded in unique else _weigh_words(text)
         if words:
             unique[folded] = place, text, words
-    tokens = estimates([text for _, text, _ in unique.values()])
-    weights = [_OF_A_TOOL if line.is_answer else 1.0 for line in lines]
-    for place in {0, len(lines) - 1} if lines else ():
+    weights = [_OF_A_TOOL if "answer" in message.kinds else 1.0 for message in messages]
+    for place in {0, len(messages) - 1} if messages else ():
         weights[place] *= _AT_A_SIDE
     return [
-        Sentence(place, text, weights[place] * (_CUED if _CUE.search(folded) else 1), words, cost)
-        for (folded, (place, text, words)), cost in zip(unique.items(), tokens, strict=True)
+        Sentence(place, text, weights[place] * (_CUED if _CUE.search(folded) else 1), words, estimate(text))
+        for folded, (place, text, words) in unique.items()
     ]
 
 

@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from mdmem.document.text.lines import with_newline
 from mdmem.document.text.regex import regex
@@ -78,11 +78,6 @@ def estimate(text: str) -> int:
 def _number(data: bytes, table: bytes) -> int:
     """Return the bytes as a number, each replaced as a table says."""
     return int.from_bytes(data.translate(table), "little")
-
-
-def estimates(texts: Iterable[str]) -> list[int]:
-    """Estimate the tokens of each of some texts."""
-    return [estimate(text) for text in texts]
 
 
 def counter(*, estimated: bool = False) -> Callable[[str], int]:

@@ -157,210 +157,186 @@ class ResultDatabase:
             self.notes.append(note)
 
 
-# -- storing ----------------------------------------------------------------------------------------------
-
-
-def store(
-    connection: sqlite3.Connection, namespace: str, digest: str, content: bytes, session: str, tool: str
-) -> None:
-    """Keep an output; the same bytes again, from another session too, are kept once."""
-    now = time.time()
-    query = "SELECT id FROM outputs WHERE namespace = ? AND hash = ?"
-    row = connection.execute(query, (namespace, digest)).fetchone()
-    if row:
-        number = row[0]
-        connection.execute("UPDATE outputs SET used = ? WHERE id = ?", (now, number))
-    else:
-        made = connection.execute(
-            "INSERT INTO outputs (namespace, hash, size, used, content) VALUES (?, ?, ?, ?, ?)",
-            (namespace, digest, len(content), now, content),
-        )
-        number = made.lastrowid
-        connection.execute("UPDATE counts SET value = value + ? WHERE name = 'bytes'", (len(content),))
-    connection.execute(
-        "INSERT INTO stored VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET tool = excluded.tool",
-        (number, session, tool, now),
-    )
-    statement = "DELETE FROM gone WHERE namespace = ? AND session = ? AND hash = ?"
-    connection.execute(statement, (namespace, session, digest))
-
-
-def register(
-    connection: sqlite3.Connection,
-    namespace: str,
-    references: Sequence[NamedReference],
-    session: str,
-    tool: str,
-) -> None:
-    """Keep what an output names; what is known already counts once more."""
-    now = time.time()
-    connection.executemany(
-        "INSERT INTO named (namespace, type, value, session, tool, context, count, created, used)"
-        " VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET count = count + 1,"
-        " used = excluded.used, context = CASE context WHEN '' THEN excluded.context ELSE context END",
-        [(namespace, each.type, each.value, session, tool, each.context, now, now) for each in references],
-    )
-
-
-def sweep(connection: sqlite3.Connection, namespace: str, settings: ResultSettings, keep: str = "") -> None:
-    """Remove what is too old or too much, the oldest unused first; when, is remembered for a while.
-
-    Args:
-        keep: the hash of an output of this namespace that was stored a moment ago, and stays.
-    """
-    oldest = time.time() - settings.max_days * _DAY
-    rows = connection.execute("SELECT id, size FROM outputs WHERE used < ?", (oldest,)).fetchall()
-    _remove_outputs(connection, rows)
-    total = connection.execute("SELECT value FROM counts WHERE name = 'bytes'").fetchone()[0]
-    over: list[tuple[int, int]] = []
-    if total > settings.max_bytes:
-        query = "SELECT id, size FROM outputs WHERE NOT (namespace = ? AND hash = ?) ORDER BY used, id"
-        for number, size in connection.execute(query, (namespace, keep)):
-            over.append((number, size))
-            total -= size
-            if total <= settings.max_bytes:
-                break
-    _remove_outputs(connection, over)
-    connection.execute("DELETE FROM named WHERE used < ?", (oldest,))
-    connection.execute(
-        "DELETE FROM named WHERE id IN (SELECT id FROM named WHERE namespace = ?"
-        " ORDER BY used DESC, id DESC LIMIT -1 OFFSET ?)",
-        (namespace, settings.max_references),
-    )
-
-
-def _remove_outputs(connection: sqlite3.Connection, rows: Sequence[tuple[int, int]]) -> None:
-    for number, size in rows:
-        connection.execute(
-            "INSERT INTO gone (namespace, session, hash, at) SELECT o.namespace, s.session, o.hash, ?"
-            " FROM outputs AS o JOIN stored AS s ON s.output = o.id WHERE o.id = ?",
-            (time.time(), number),
-        )
-        connection.execute("DELETE FROM stored WHERE output = ?", (number,))
-        connection.execute("DELETE FROM outputs WHERE id = ?", (number,))
-        connection.execute("UPDATE counts SET value = value - ? WHERE name = 'bytes'", (size,))
-    if rows:
-        connection.execute("DELETE FROM gone WHERE id <= (SELECT max(id) FROM gone) - ?", (_MOST_GONE,))
-
-
-def use_output(connection: sqlite3.Connection, namespace: str, digest: str) -> None:
-    """Note that an output was asked for, so that others are swept before it."""
-    statement = "UPDATE outputs SET used = ? WHERE namespace = ? AND hash = ?"
-    connection.execute(statement, (time.time(), namespace, digest))
-
-
-def use_reference(connection: sqlite3.Connection, namespace: str, **columns: str | None) -> int:
-    """Count references as used now; how many rows they are."""
-    where, values = _where(namespace, **columns)
-    statement = f"UPDATE named SET used = ?, count = count + 1 WHERE {where}"  # noqa: S608 - our names
-    return connection.execute(statement, (time.time(), *values)).rowcount
-
-
-def expire(connection: sqlite3.Connection, namespace: str, days: float) -> SweptResults:
-    """Remove what nobody has used for this many days."""
-    oldest = (namespace, time.time() - days * _DAY)
-    query = "SELECT id, size FROM outputs WHERE namespace = ? AND used <= ?"
-    rows = connection.execute(query, oldest).fetchall()
-    _remove_outputs(connection, rows)
-    references = connection.execute("DELETE FROM named WHERE namespace = ? AND used <= ?", oldest).rowcount
-    connection.execute("PRAGMA incremental_vacuum").fetchall()
-    return SweptResults(outputs=len(rows), references=references)
-
-
-def count_expired(connection: sqlite3.Connection, namespace: str, days: float) -> SweptResults:
-    """Count what `expire` would remove."""
-    oldest = (namespace, time.time() - days * _DAY)
-    query = "SELECT count(*) FROM {} WHERE namespace = ? AND used <= ?"
-    outputs, references = (
-        connection.execute(query.format(table), oldest).fetchone()[0] for table in ("outputs", "named")
-    )
-    return SweptResults(outputs=outputs, references=references)
-
-
-# -- asking -----------------------------------------------------------------------------------------------
-
-
 def _time(column: str) -> str:
     return f"strftime('%Y-%m-%dT%H:%M:%fZ', {column}, 'unixepoch')"
 
 
-def list_outputs(
-    connection: sqlite3.Connection, namespace: str, session: str | None, tool: str | None = None
-) -> list[StoredResult]:
-    """Return the outputs of a namespace, the oldest first, one for each session."""
-    where, values = _where(namespace, session=session, tool=tool)
-    rows = connection.execute(
-        f"SELECT hash, size, tool, session, {_time('created')}, {_time('used')}"  # noqa: S608 - our names
-        f" FROM outputs JOIN stored ON output = outputs.id WHERE {where} ORDER BY created, outputs.id",
-        values,
-    )
-    names = ("hash", "size", "tool", "session", "created", "used")
-    return [StoredResult(**dict(zip(names, row, strict=True))) for row in rows]
+class NamespaceResults:
+    """What one namespace has stored; what another one has looks as if nobody had."""
 
+    def __init__(self, connection: sqlite3.Connection, namespace: str) -> None:
+        self._connection, self._execute = connection, connection.execute
+        self._namespace = namespace
 
-def find_hashes(
-    connection: sqlite3.Connection, namespace: str, prefix: str, session: str | None
-) -> list[str]:
-    """Return the hashes of outputs that begin so."""
-    where, values = _where(namespace, session=session)
-    rows = connection.execute(
-        "SELECT DISTINCT hash FROM outputs JOIN stored ON output = outputs.id"  # noqa: S608 - our names
-        f" WHERE {where} AND hash >= ? AND hash < ?",
-        (*values, prefix, f"{prefix}g"),
-    )
-    return [hash_ for (hash_,) in rows]
+    # -- storing ------------------------------------------------------------------------------------------
 
+    def store(self, digest: str, content: bytes, session: str, tool: str) -> None:
+        """Keep an output; the same bytes again, from another session too, are kept once."""
+        now = time.time()
+        query = "SELECT id FROM outputs WHERE namespace = ? AND hash = ?"
+        row = self._execute(query, (self._namespace, digest)).fetchone()
+        if row:
+            number = row[0]
+            self._execute("UPDATE outputs SET used = ? WHERE id = ?", (now, number))
+        else:
+            made = self._execute(
+                "INSERT INTO outputs (namespace, hash, size, used, content) VALUES (?, ?, ?, ?, ?)",
+                (self._namespace, digest, len(content), now, content),
+            )
+            number = made.lastrowid
+            self._execute("UPDATE counts SET value = value + ? WHERE name = 'bytes'", (len(content),))
+        self._execute(
+            "INSERT INTO stored VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET tool = excluded.tool",
+            (number, session, tool, now),
+        )
+        statement = "DELETE FROM gone WHERE namespace = ? AND session = ? AND hash = ?"
+        self._execute(statement, (self._namespace, session, digest))
 
-def find_removed(
-    connection: sqlite3.Connection, namespace: str, prefix: str, session: str | None
-) -> tuple[str, str] | None:
-    """Return the hash of the output that begins so and was swept last, and when that was."""
-    where, values = _where(namespace, session=session)
-    query = (
-        f"SELECT hash, {_time('at')} FROM gone WHERE {where} AND hash >= ? AND hash < ?"  # noqa: S608 - our names
-        " ORDER BY at DESC, id DESC LIMIT 1"
-    )
-    row: tuple[str, str] | None = connection.execute(query, (*values, prefix, f"{prefix}g")).fetchone()
-    return row
+    def register(self, references: Sequence[NamedReference], session: str, tool: str) -> None:
+        """Keep what an output names; what is known already counts once more."""
+        now = time.time()
+        self._connection.executemany(
+            "INSERT INTO named (namespace, type, value, session, tool, context, count, created, used)"
+            " VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET count = count + 1,"
+            " used = excluded.used, context = CASE context WHEN '' THEN excluded.context ELSE context END",
+            [
+                (self._namespace, each.type, each.value, session, tool, each.context, now, now)
+                for each in references
+            ],
+        )
 
+    def sweep(self, settings: ResultSettings, keep: str = "") -> None:
+        """Remove what is too old or too much, the oldest unused first; when, is remembered for a while.
 
-def read_content(connection: sqlite3.Connection, namespace: str, digest: str) -> bytes:
-    """Return the bytes of an output that is there."""
-    query = "SELECT content FROM outputs WHERE namespace = ? AND hash = ?"
-    content: bytes = connection.execute(query, (namespace, digest)).fetchone()[0]
-    return content
+        Args:
+            keep: the hash of an output of this namespace that was stored a moment ago, and stays.
+        """
+        oldest = time.time() - settings.max_days * _DAY
+        rows = self._execute("SELECT id, size FROM outputs WHERE used < ?", (oldest,)).fetchall()
+        self._remove_outputs(rows)
+        total = self._execute("SELECT value FROM counts WHERE name = 'bytes'").fetchone()[0]
+        over: list[tuple[int, int]] = []
+        if total > settings.max_bytes:
+            query = "SELECT id, size FROM outputs WHERE NOT (namespace = ? AND hash = ?) ORDER BY used, id"
+            for number, size in self._execute(query, (self._namespace, keep)):
+                over.append((number, size))
+                total -= size
+                if total <= settings.max_bytes:
+                    break
+        self._remove_outputs(over)
+        self._execute("DELETE FROM named WHERE used < ?", (oldest,))
+        self._execute(
+            "DELETE FROM named WHERE id IN (SELECT id FROM named WHERE namespace = ?"
+            " ORDER BY used DESC, id DESC LIMIT -1 OFFSET ?)",
+            (self._namespace, settings.max_references),
+        )
 
+    def _remove_outputs(self, rows: Sequence[tuple[int, int]]) -> None:
+        for number, size in rows:
+            self._execute(
+                "INSERT INTO gone (namespace, session, hash, at) SELECT o.namespace, s.session, o.hash, ?"
+                " FROM outputs AS o JOIN stored AS s ON s.output = o.id WHERE o.id = ?",
+                (time.time(), number),
+            )
+            self._execute("DELETE FROM stored WHERE output = ?", (number,))
+            self._execute("DELETE FROM outputs WHERE id = ?", (number,))
+            self._execute("UPDATE counts SET value = value - ? WHERE name = 'bytes'", (size,))
+        if rows:
+            self._execute("DELETE FROM gone WHERE id <= (SELECT max(id) FROM gone) - ?", (_MOST_GONE,))
 
-def list_references(
-    connection: sqlite3.Connection,
-    namespace: str,
-    columns: Mapping[str, str | None],
-    *,
-    limit: int | None = None,
-    ending: str | None = None,
-) -> list[ResultReference]:
-    """Return what outputs name: as it was found first, or the last used ones, the newest first.
+    def use_output(self, digest: str) -> None:
+        """Note that an output was asked for, so that others are swept before it."""
+        statement = "UPDATE outputs SET used = ? WHERE namespace = ? AND hash = ?"
+        self._execute(statement, (time.time(), self._namespace, digest))
 
-    Args:
-        connection, namespace: where the outputs are.
-        columns: the type, session or tool that a name must have; None for any.
-        limit: return at most this many, those used last.
-        ending: return only this name, and paths that end with it behind a `/`.
-    """
-    where, values = _where(namespace, **columns)
-    if ending is not None:
-        where += " AND (value = ? OR substr(value, -length(?) - 1) = '/' || ?)"
-        values = (*values, ending, ending, ending)
-    order = "min(id)" if limit is None else "max(used) DESC, max(id) DESC"
-    rows = connection.execute(
-        f"SELECT type, value, max(context), sum(count), {_time('min(created)')}, {_time('max(used)')}"  # noqa: S608 - our names
-        f" FROM named WHERE {where} GROUP BY type, value ORDER BY {order} LIMIT ?",
-        (*values, -1 if limit is None else limit),
-    )
-    names = ("type", "value", "context", "count", "created", "used")
-    return [ResultReference(**dict(zip(names, row, strict=True))) for row in rows]
+    def use_reference(self, **columns: str | None) -> int:
+        """Count references as used now; how many rows they are."""
+        where, values = self._where(**columns)
+        statement = f"UPDATE named SET used = ?, count = count + 1 WHERE {where}"  # noqa: S608 - our names
+        return self._execute(statement, (time.time(), *values)).rowcount
 
+    def expire(self, days: float) -> SweptResults:
+        """Remove what nobody has used for this many days."""
+        oldest = (self._namespace, time.time() - days * _DAY)
+        query = "SELECT id, size FROM outputs WHERE namespace = ? AND used <= ?"
+        rows = self._execute(query, oldest).fetchall()
+        self._remove_outputs(rows)
+        references = self._execute("DELETE FROM named WHERE namespace = ? AND used <= ?", oldest).rowcount
+        self._execute("PRAGMA incremental_vacuum").fetchall()
+        return SweptResults(outputs=len(rows), references=references)
 
-def _where(namespace: str, **columns: str | None) -> tuple[str, tuple[Any, ...]]:
-    given = {"namespace": namespace, **{name: value for name, value in columns.items() if value is not None}}
-    return " AND ".join(f"{name} = ?" for name in given), tuple(given.values())
+    def count_expired(self, days: float) -> SweptResults:
+        """Count what `expire` would remove."""
+        oldest = (self._namespace, time.time() - days * _DAY)
+        query = "SELECT count(*) FROM {} WHERE namespace = ? AND used <= ?"
+        outputs, references = (
+            self._execute(query.format(table), oldest).fetchone()[0] for table in ("outputs", "named")
+        )
+        return SweptResults(outputs=outputs, references=references)
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def list_outputs(self, session: str | None, tool: str | None = None) -> list[StoredResult]:
+        """Return the outputs of a namespace, the oldest first, one for each session."""
+        where, values = self._where(session=session, tool=tool)
+        rows = self._execute(
+            f"SELECT hash, size, tool, session, {_time('created')}, {_time('used')}"  # noqa: S608 - our names
+            f" FROM outputs JOIN stored ON output = outputs.id WHERE {where} ORDER BY created, outputs.id",
+            values,
+        )
+        names = ("hash", "size", "tool", "session", "created", "used")
+        return [StoredResult(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def find_hashes(self, prefix: str, session: str | None) -> list[str]:
+        """Return the hashes of outputs that begin so."""
+        where, values = self._where(session=session)
+        rows = self._execute(
+            "SELECT DISTINCT hash FROM outputs JOIN stored ON output = outputs.id"  # noqa: S608 - our names
+            f" WHERE {where} AND hash >= ? AND hash < ?",
+            (*values, prefix, f"{prefix}g"),
+        )
+        return [hash_ for (hash_,) in rows]
+
+    def find_removed(self, prefix: str, session: str | None) -> tuple[str, str] | None:
+        """Return the hash of the output that begins so and was swept last, and when that was."""
+        where, values = self._where(session=session)
+        query = (
+            f"SELECT hash, {_time('at')} FROM gone WHERE {where} AND hash >= ? AND hash < ?"  # noqa: S608 - our names
+            " ORDER BY at DESC, id DESC LIMIT 1"
+        )
+        row: tuple[str, str] | None = self._execute(query, (*values, prefix, f"{prefix}g")).fetchone()
+        return row
+
+    def read_content(self, digest: str) -> bytes:
+        """Return the bytes of an output that is there."""
+        query = "SELECT content FROM outputs WHERE namespace = ? AND hash = ?"
+        content: bytes = self._execute(query, (self._namespace, digest)).fetchone()[0]
+        return content
+
+    def list_references(
+        self, columns: Mapping[str, str | None], *, limit: int | None = None, ending: str | None = None
+    ) -> list[ResultReference]:
+        """Return what outputs name: as it was found first, or the last used ones, the newest first.
+
+        Args:
+            columns: the type, session or tool that a name must have; None for any.
+            limit: return at most this many, those used last.
+            ending: return only this name, and paths that end with it behind a `/`.
+        """
+        where, values = self._where(**columns)
+        if ending is not None:
+            where += " AND (value = ? OR substr(value, -length(?) - 1) = '/' || ?)"
+            values = (*values, ending, ending, ending)
+        order = "min(id)" if limit is None else "max(used) DESC, max(id) DESC"
+        rows = self._execute(
+            f"SELECT type, value, max(context), sum(count), {_time('min(created)')}, {_time('max(used)')}"  # noqa: S608 - our names
+            f" FROM named WHERE {where} GROUP BY type, value ORDER BY {order} LIMIT ?",
+            (*values, -1 if limit is None else limit),
+        )
+        names = ("type", "value", "context", "count", "created", "used")
+        return [ResultReference(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def _where(self, **columns: str | None) -> tuple[str, tuple[Any, ...]]:
+        named = {"namespace": self._namespace, **columns}
+        given = {name: value for name, value in named.items() if value is not None}
+        return " AND ".join(f"{name} = ?" for name in given), tuple(given.values())

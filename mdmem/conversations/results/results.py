@@ -5,14 +5,18 @@ from __future__ import annotations
 import builtins
 import contextlib
 import os
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from mdmem.conversations.results import database
-from mdmem.conversations.results.database import ResultDatabase, ResultReference, StoredResult, SweptResults
+from mdmem.conversations.results.database import (
+    NamespaceResults,
+    ResultDatabase,
+    ResultReference,
+    StoredResult,
+    SweptResults,
+)
 from mdmem.conversations.results.named import CONTEXT, LONGEST, TYPES, Named, NamedReference, named
 from mdmem.conversations.results.shorten import redacted, shortened
 from mdmem.document.arguments import check_natural, complete_id
@@ -154,18 +158,18 @@ class ToolResults:
     def _store_output(
         self, tool: str, session: str, hash_: str, data: bytes, references: Sequence[NamedReference]
     ) -> str:
-        settings, namespace = self._vault.config.results, self._vault.namespace
+        settings = self._vault.config.results
         most = min(settings.max_bytes, _MOST_BYTES)
         problem = "" if len(data) <= most else f"it has {len(data):,} bytes, and {most:,} may be kept"
 
-        def change(connection: sqlite3.Connection) -> None:
+        def change(results: NamespaceResults) -> None:
             if not problem:
-                database.store(connection, namespace, hash_, data, session, tool)
-            database.register(connection, namespace, references, session, tool)
-            database.sweep(connection, namespace, settings, keep=hash_)
+                results.store(hash_, data, session, tool)
+            results.register(references, session, tool)
+            results.sweep(settings, keep=hash_)
 
         try:
-            self._open_database().write(change)
+            self._change_results(change)
         except ConfigInvalid:
             raise
         except MdmemError as error:
@@ -199,7 +203,7 @@ class ToolResults:
             reason = "its bytes are not those that were stored"
             raise StorageFailed(path=_WHERE, action=f"recover {digits}", reason=reason)
         with contextlib.suppress(MdmemError):  # a vault that cannot be written to can be read
-            self._open_database().write(lambda c: database.use_output(c, self._vault.namespace, found.hash))
+            self._change_results(lambda results: results.use_output(found.hash))
         return _cut_lines(data, *wanted) if wanted else data
 
     def can_recover(self, hash: str, session: str | None = None) -> Recoverable:  # noqa: A002 - as above
@@ -215,25 +219,23 @@ class ToolResults:
 
     def _find_output(self, digits: str, session: str | None) -> tuple[Recoverable, bytes | None]:
         """Find the one output with a hash that begins so, and its bytes; None if it is not kept."""
-        namespace = self._vault.namespace
 
-        def ask(connection: sqlite3.Connection) -> tuple[Recoverable, bytes | None]:
-            hashes = database.find_hashes(connection, namespace, digits, session)
+        def ask(results: NamespaceResults) -> tuple[Recoverable, bytes | None]:
+            hashes = results.find_hashes(digits, session)
             if len(hashes) > 1:
                 complete_id("result", digits, hashes)
             if hashes:
-                data = database.read_content(connection, namespace, hashes[0])
+                data = results.read_content(hashes[0])
                 return Recoverable(hash=hashes[0], recoverable=digest(data) == hashes[0]), data
-            hash_, gone = database.find_removed(connection, namespace, digits, session) or (digits, "")
+            hash_, gone = results.find_removed(digits, session) or (digits, "")
             return Recoverable(hash=hash_, recoverable=False, gone=gone), None
 
-        return self._ask_database(ask) or (Recoverable(hash=digits, recoverable=False), None)
+        return self._ask_results(ask) or (Recoverable(hash=digits, recoverable=False), None)
 
     def list(self, session: str | None = None, tool: str | None = None) -> builtins.list[StoredResult]:
         """Return the outputs that are kept, the oldest first."""
         session, tool = _check_session(session), None if tool is None else _check_tool(tool)
-        namespace = self._vault.namespace
-        return self._ask_database(lambda c: database.list_outputs(c, namespace, session, tool)) or []
+        return self._ask_results(lambda results: results.list_outputs(session, tool)) or []
 
     def references(
         self,
@@ -281,13 +283,13 @@ class ToolResults:
             )
         reference = NamedReference(type, name, in_line(masked(_storable(context))[:CONTEXT]))
         own, tool = _check_session(session) or "", "" if tool is None else _check_tool(tool)
-        namespace, settings = self._vault.namespace, self._vault.config.results
+        settings = self._vault.config.results
 
-        def change(connection: sqlite3.Connection) -> None:
-            database.register(connection, namespace, [reference], own, tool)
-            database.sweep(connection, namespace, settings)
+        def change(results: NamespaceResults) -> None:
+            results.register([reference], own, tool)
+            results.sweep(settings)
 
-        self._open_database().write(change)
+        self._change_results(change)
         return [each for each in self.lookup(name, type, session) if each.value == name]
 
     def lookup(
@@ -318,12 +320,10 @@ class ToolResults:
             NamedNotFound: there is no such reference.
         """
         _check_type(type)
-        target, namespace = _storable(target), self._vault.namespace
+        target = _storable(target)
         columns = {"type": type, "session": _check_session(session), "value": target}
         found = self.lookup(target, type, session)
-        if not found or not self._open_database().write(
-            lambda c: database.use_reference(c, namespace, **columns)
-        ):
+        if not found or not self._change_results(lambda results: results.use_reference(**columns)):
             near = tuple(each.value for each in found)
             raise NamedNotFound(kind="reference", name=clipped(target, _LONGEST_TOOL), near=near)
         return [each for each in self.lookup(target, type, session) if each.value == target]
@@ -334,8 +334,7 @@ class ToolResults:
         _check_type(type_)
         columns = {"type": type_, "session": _check_session(session)}
         columns["tool"] = None if tool is None else _check_tool(tool)
-        namespace = self._vault.namespace
-        return self._ask_database(lambda c: database.list_references(c, namespace, columns, **wanted)) or []
+        return self._ask_results(lambda results: results.list_references(columns, **wanted)) or []
 
     def stats(self, session: str | None = None) -> ResultStats:
         """Count references and outputs."""
@@ -367,24 +366,28 @@ class ToolResults:
             raise Usage(problem=f"max_age is {days:g}", remedy="give a number of days, 0 or more")
         if not self._has_folder:
             return SweptResults()
-        namespace = self._vault.namespace
         if dry_run:
-            return self._ask_database(lambda c: database.count_expired(c, namespace, days)) or SweptResults()
-        return self._open_database().write(lambda c: database.expire(c, namespace, days))
+            return self._ask_results(lambda results: results.count_expired(days)) or SweptResults()
+        return self._change_results(lambda results: results.expire(days))
 
     @property
     def _has_folder(self) -> bool:
         self._vault.require_folder("keeping the outputs of tools")
         return os.path.isdir(os.path.join(self._vault.disk.root, _WHERE))
 
+    def _change_results(self, change: Callable[[NamespaceResults], T]) -> T:
+        return self._open_database().write(lambda c: change(NamespaceResults(c, self._vault.namespace)))
+
+    def _ask_results(self, ask: Callable[[NamespaceResults], T]) -> T | None:
+        # What only reads makes nothing, not even a folder.
+        if not self._has_folder:
+            return None
+        return self._open_database().read(lambda c: ask(NamespaceResults(c, self._vault.namespace)))
+
     def _open_database(self) -> ResultDatabase:
         self._vault.require_folder("keeping the outputs of tools")
         self._vault.enter()
         return ResultDatabase(self._vault.disk.own(_FOLDER), self._vault.notes)
-
-    def _ask_database(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
-        # What only reads makes nothing, not even a folder.
-        return self._open_database().read(ask) if self._has_folder else None
 
 
 def _check_tool(tool: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-import time
 import tomllib
 from collections.abc import Callable
 from dataclasses import asdict
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 _LONGEST_TOKEN = 256
 _MOST_BYTES = 1 << 20  # of the file
-_FRESH_SECONDS = 0.5  # that the file is not looked at again
 
 
 class TokenGrant(BaseModel):
@@ -66,7 +64,6 @@ class AccessFile(BearerAuthBackend):
         self._path = path
         self._say = say
         self._seen: tuple[bytes, str] | None = None
-        self._read_at = float("-inf")
         self._grants: list[TokenGrant] = []
         self.problem = ""
 
@@ -84,20 +81,18 @@ class AccessFile(BearerAuthBackend):
         return AccessToken(token=token, client_id=found[0].name, scopes=[], claims={"grant": found[0]})
 
     def read(self) -> list[TokenGrant]:
-        """Return what all tokens give; the file is read again after half a second."""
-        if time.monotonic() - self._read_at >= _FRESH_SECONDS:
-            try:
-                with open(self._path, "rb") as file:
-                    seen = file.read(_MOST_BYTES + 1), ""
-            except OSError as error:
-                seen = b"", f"nobody is let in: {error.strerror}"
-            if seen != self._seen:
-                self._seen = seen
-                self._grants, problem = _read_grants(seen[0])
-                self.problem = seen[1] or problem
-                if self.problem:
-                    self._say(f"{self._path}: {self.problem}")
-            self._read_at = time.monotonic()
+        """Return what all tokens give, as the file says now."""
+        try:
+            with open(self._path, "rb") as file:
+                seen = file.read(_MOST_BYTES + 1), ""
+        except OSError as error:
+            seen = b"", f"nobody is let in: {error.strerror}"
+        if seen != self._seen:
+            self._seen = seen
+            self._grants, problem = _read_grants(seen[0])
+            self.problem = seen[1] or problem
+            if self.problem:
+                self._say(f"{self._path}: {self.problem}")
         return self._grants
 
 

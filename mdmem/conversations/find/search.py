@@ -48,7 +48,7 @@ from mdmem.vault import files
 from mdmem.vault.log import whole_size
 from mdmem.vault.paths import Namespace, join
 
-_INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "positions.json", "writing", "lock"
+_INDEX, _TEXT, _POSITIONS, _LOCK = "sessions_index", "text", "positions.json", "lock"
 _LOCK_SECONDS = 600.0  # a first run over very long logs may take minutes; the others wait for it
 _TRIES = 5  # to make an index that can be searched
 _MOST = 20_000  # messages that are looked at, and are dropped or do not fit
@@ -165,28 +165,22 @@ class _Update:
     """What makes the index current; nobody else writes it meanwhile."""
 
     def __init__(self, logs: SessionLogs, folder: str) -> None:
-        self._logs, self._folder = logs, folder
+        self._logs, self._positions = logs, os.path.join(folder, _POSITIONS)
         self._is_writing = False
         self.index = TextIndex(os.path.join(folder, _TEXT))
-        if os.path.exists(self._path_of(_WRITING)):
-            self.index.sweep()
         self._known = self._load_positions()
 
-    def _path_of(self, name: str) -> str:
-        return os.path.join(self._folder, name)
-
     def _load_positions(self) -> dict[str, IndexedLog]:
-        """Load how far the logs are indexed; where that differs from the index, empty it."""
+        """Load how far the logs are indexed; where nothing says it, as after a kill, empty the index."""
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            with open(self._path_of(_POSITIONS), "rb") as file:
+            with open(self._positions, "rb") as file:
                 kept = json.load(file)
             if kept["commit"] == self.index.opstamp:
                 return {
                     path: IndexedLog(seq, file, LogPosition(tuple(identity), size, tail))
                     for path, (seq, file, (identity, size, tail)) in kept["logs"].items()
                 }
-        if self.index.opstamp:
-            self.index.clear()
+        self.index.clear()
         return {}
 
     def look_at(self, path: str, *, unasked: bool) -> None:
@@ -238,16 +232,15 @@ class _Update:
     def _mark_writing(self) -> None:
         if not self._is_writing:
             self._is_writing = True
-            with open(self._path_of(_WRITING), "wb"):
-                pass
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._positions)
 
     def end(self) -> None:
         if self._is_writing:
             commit = self.index.commit()
-            with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
+            with open(f"{self._positions}.new", "w", encoding="utf-8") as file:
                 json.dump({"commit": commit, "logs": self._known}, file)
-            os.replace(self._path_of(f"{_POSITIONS}.new"), self._path_of(_POSITIONS))
-            os.unlink(self._path_of(_WRITING))
+            os.replace(f"{self._positions}.new", self._positions)
 
 
 def _identify_file(path: str) -> str:

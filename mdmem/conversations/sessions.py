@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from mdmem.conversations.transcripts.importing import SessionImport
     from mdmem.index.grep import Case
 
-    SeqName = int | str
 _COMPACTING_SECONDS = 600.0  # of waiting; who compacts may ask a model
 _LOG = logging.getLogger("mdmem.conversations")
 _FEW = 3  # hits
@@ -469,7 +468,7 @@ class Sessions:
         return compress(self.history(key), level, by, generator)
 
     def expand(
-        self, key: str, ids: Sequence[SeqName], budget: int = 4_000, depth: int | None = None
+        self, key: str, ids: Sequence[int | str], budget: int = 4_000, depth: int | None = None
     ) -> Expanded:
         """Open summaries and messages by number, also those that are in the archive alone.
 

@@ -179,7 +179,6 @@ BELOW = {
     "facade/service.py": "which files a session has changed",
     "facade/questions/doctor.py": "what lies about in the vault's own folder",
     "review/merge_setup.py": "writes outside of the vault",
-    "conversations/observe/observer.py": "the locks of observers",
     "facade/memory.py": "the folders of other tools in the config",
     "facade/scoped.py": "ripgrep, which memory a file is, and a folder for what can be made again",
     "review/tracked.py": "what git calls a memory",

@@ -90,7 +90,6 @@ class SessionFilter(NamedTuple):
     Attributes:
         role: only texts of this role: `user`, `assistant`, `tool`, …; None for all.
         since, before: only texts from the one time on, and before the other.
-        scope: messages, summaries or both.
         dropped: also texts that left the history.
         gone: only texts that left the history.
     """

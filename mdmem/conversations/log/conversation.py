@@ -84,8 +84,7 @@ def judge(records: Iterable[PlacedRecord], reached: int = 0) -> Iterator[tuple[P
     written, no matter which lines are before it.
 
     Args:
-        records: in the order of their lines.
-        reached: the number that the lines before them have reached.
+        reached: the number that the lines before the records have reached.
     """
     waiting: PlacedRecord | None = None
     for each in records:

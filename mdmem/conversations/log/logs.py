@@ -275,6 +275,16 @@ class SessionLogs:
                     return result
             key = self.resolve(key)
 
+    def move_cursor(self, key: str, log: str, name: str, seq: int) -> None:
+        """Keep a number in a log under a name, unless a higher one is kept, or the log is another one."""
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
+            state = conversation.state
+            is_behind = state.log == log and state.cursor(name) < seq
+            return (LogRecord(seq=0, cursors={name: seq}) if is_behind else None), None
+
+        self.commit(key, build)
+
     @contextlib.contextmanager
     def writing(self, *keys: str) -> Iterator[tuple[Conversation, ...]]:
         """Open the conversations of just these keys with their logs locked, to `append` to in the block."""

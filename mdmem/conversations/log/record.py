@@ -127,8 +127,8 @@ class Snapshot(NamedTuple):
     """What all lines up to one say (`mdmem.conversations.log.state`), so that those need not be read.
 
     Attributes:
-        start, seq: where its line begins, in bytes, and the number of that; 0 in old logs. It does not count
-            where its line stands elsewhere, or has another number: the lines before it are others then.
+        start, seq: where its line begins, in bytes, and the number of that. It does not count where its line
+            stands elsewhere, or has another number: the lines before it are others then.
         is_disordered: whether lines up to it were passed over for their numbers.
         live, dropped, has_dropped, context, amended, text, alias_of, cursors, title, metadata, created: as in
             `State`.
@@ -151,7 +151,7 @@ class Snapshot(NamedTuple):
 
     def is_at(self, start: int, seq: int) -> bool:
         """Return whether it was written as the line that begins at a byte and has a number."""
-        return self.start == start and self.seq in {0, seq}
+        return (self.start, self.seq) == (start, seq)
 
 
 class LogRecord(NamedTuple):

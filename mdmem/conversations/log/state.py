@@ -41,10 +41,7 @@ class State:
         has_dropped: whether the log holds any of these, so that a vacuum finds something to do.
         context: the summaries in the context, by what they stand for, without their texts.
         amended: fields that messages lacked, by number.
-        text: the summary that `set_summary` set.
-        alias_of: the key of the session that this one is another name of; empty of most.
-        cursors: positions that others keep here, by name.
-        title, metadata: what `set_metadata` set.
+        text, alias_of, cursors, title, metadata: as in `LogRecord`; empty where no line says them.
         is_disordered: whether lines were passed over for their numbers: the log is not in the order of these.
         created, updated: when the first and the last line was written (ISO 8601, UTC).
         recent_ids: number and hash of the last messages with an id, by that; None until somebody asks.
@@ -172,6 +169,11 @@ class State:
     def everything(self) -> Ranges:
         """The numbers of all messages that there may be."""
         return Ranges([(1, self.seq)]) if self.seq else NOTHING
+
+    def cursor(self, name: str) -> int:
+        """Return the number that somebody keeps here under a name; 0 where the log has not got as far."""
+        kept = self.cursors.get(name)
+        return kept if type(kept) is int and 0 <= kept <= self.seq else 0
 
     def holds(self, number: int) -> bool:
         """Return whether a message of this number is in the history."""

@@ -16,10 +16,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import name_of
 from mdmem.conversations.log.message import Message
-from mdmem.conversations.log.record import LogRecord
 from mdmem.conversations.models.generator import Generator
 from mdmem.conversations.observe import quotation
 from mdmem.conversations.observe.candidate import Candidate, from_event
@@ -202,7 +200,7 @@ class Capture(KindVerbs[R]):
         if self._vault.config.capture.policy == OFF:
             return False
         with self._sessions.logs.reading(key) as conversation:
-            return any(True for _ in conversation.messages(_last_read(conversation) + 1))
+            return any(True for _ in conversation.messages(conversation.state.cursor(_CURSOR) + 1))
 
     def run(self, key: str, *, policy: str | None = None, generator: Generator | None = None) -> Captured:
         """Capture what was said in a session since the last time.
@@ -225,12 +223,13 @@ class Capture(KindVerbs[R]):
         key = self._sessions.resolve(key)
         while not done.is_stopped:
             with self._sessions.logs.reading(key) as conversation:
-                log, through = conversation.state.log, max(_last_read(conversation), through)
+                log, through = conversation.state.log, max(conversation.state.cursor(_CURSOR), through)
                 messages = list(islice(conversation.messages(through + 1), _BATCH))
             if not messages:
                 break
             through = self._read_messages(key, messages, done) or through
-            self._record_position(key, log, through)
+            if self._moves:
+                self._sessions.logs.move_cursor(key, log, _CURSOR, through)
         return self._describe_run(done, through)
 
     def from_message(
@@ -353,18 +352,6 @@ class Capture(KindVerbs[R]):
             told="\n".join(told),
         )
 
-    def _record_position(self, key: str, log: str, seq: int) -> None:
-        """Write into a log how far it was read, unless somebody has read on, or made the session again."""
-        if not self._moves:
-            return
-
-        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
-            if conversation.state.log != log or _last_read(conversation) >= seq:
-                return None, None
-            return LogRecord(seq=0, cursors={_CURSOR: {"seq": seq}}), None
-
-        self._sessions.logs.commit(key, build)
-
     # -- where it goes ------------------------------------------------------------------------------------
 
     def _take_each(
@@ -482,9 +469,3 @@ class Capture(KindVerbs[R]):
         after = plan.changes[0].after(self._vault.config.limits) if draft.proposal.verb == "append" else None
         if after and normal(draft.said) not in statements_in(after):
             raise after.refused("it ends in something that is never closed", "close it first")
-
-
-def _last_read(conversation: Conversation) -> int:
-    kept = conversation.state.cursors.get(_CURSOR)
-    seq = kept.get("seq") if isinstance(kept, dict) else None
-    return seq if isinstance(seq, int) and not isinstance(seq, bool) else 0

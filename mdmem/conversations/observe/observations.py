@@ -369,10 +369,8 @@ def reached(state: State, places: Iterable[ObservationPlace]) -> int:
 
     A number that the log has not got is somebody else's.
     """
-    kept = state.cursors.get(CURSOR)
-    noted = kept if type(kept) is int and 0 <= kept <= state.seq else 0
     ends = (place.last for place in places if not place.generation and place.last <= state.seq)
-    return max(noted, max(ends, default=0))
+    return max(state.cursor(CURSOR), max(ends, default=0))
 
 
 def of_log(places: Iterable[ObservationPlace], log: str) -> list[ObservationPlace]:

@@ -7,17 +7,14 @@ thinks, neither the log nor the vault is locked.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import now
 from mdmem.conversations.log.message import Message, beside_pairs, is_asked, pairs
-from mdmem.conversations.log.record import LogRecord
 from mdmem.conversations.models.generator import Generator, named, prompt
 from mdmem.conversations.models.program import program_failed
 from mdmem.conversations.observe.events import events, listed
@@ -35,16 +32,15 @@ from mdmem.conversations.observe.observations import (
     or_default,
 )
 from mdmem.conversations.prompt.summarise import EXTRACT, SUMMARY, Summarised, most_told, summarise
-from mdmem.document.document import digest, parse_text
+from mdmem.document.document import parse_text
 from mdmem.document.secret import redacted
 from mdmem.document.text.tokens import estimate, in_line, plain
 from mdmem.document.yaml_edit import block
 from mdmem.errors import LockTimeout, MdmemError, Usage
 from mdmem.kind import OBSERVATION
 from mdmem.memory import history
-from mdmem.vault import files
 from mdmem.vault.paths import is_under
-from mdmem.vault.transaction import Applied  # noqa: F401 - named in a text below
+from mdmem.vault.transaction import Applied
 
 MOST_TOKENS = 8_000
 """Of the messages that one observation is about; a longer one stands alone, without its middle."""
@@ -86,15 +82,14 @@ class WaitingSession(NamedTuple):
     needed: int
 
 
-class SessionObservations(Observations["Applied"]):
+class SessionObservations(Observations[Applied]):
     """The observations of a namespace's sessions, and the verbs that make them."""
 
     # -- when it is due -----------------------------------------------------------------------------------
 
     def held(self, key: str, seconds: float = _WAIT) -> AbstractContextManager[None]:
         """Return the lock of whoever observes a session, as `files.held`."""
-        name = digest(self._sessions.logs.path(key).encode())
-        return files.held(os.path.join(self._vault.disk.local(_LOCKS), f"{name}.lock"), seconds)
+        return self._sessions.logs.alone(_LOCKS, key, seconds)
 
     def work(self, session: str, generator: Generator | None = None, *, now: bool = False) -> ObservedSession:
         """Do all that is due for a session, unless another process is at it.
@@ -214,7 +209,7 @@ class SessionObservations(Observations["Applied"]):
             before = list(conversation.messages(max(1, messages[0].seq - _BEFORE), end)) if messages else []
         if not messages:
             if end:
-                self._advance_log(key, state.log, end)
+                self._sessions.logs.move_cursor(key, state.log, CURSOR, end)
             return None
 
         def list_events(*_: object) -> str:
@@ -235,7 +230,7 @@ class SessionObservations(Observations["Applied"]):
             {"session": key, "log": log, "from": first, "to": last, "follows": follows},
             said,
         )
-        self._advance_log(key, log, last)
+        self._sessions.logs.move_cursor(key, log, CURSOR, last)
         return found
 
     def save(self, session: str, text: str, through: int | None = None) -> Observation:
@@ -265,25 +260,12 @@ class SessionObservations(Observations["Applied"]):
                 key, state.log, numbers[0], numbers[-1], _previous_path(places, end), Summarised(text, HOST)
             )
 
-    def _advance_log(self, key: str, log: str, last: int) -> None:
-        """Let a log say how far it was observed, where it does not say so, or more, already."""
-
-        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
-            state = conversation.state
-            kept = state.cursors.get(CURSOR)
-            is_behind = type(kept) is not int or not 0 <= kept <= state.seq or kept < last
-            if state.log != log or not is_behind:
-                return None, None
-            return LogRecord(seq=0, cursors={CURSOR: last}), None
-
-        self._sessions.logs.commit(key, build)
-
     def _settle(self, key: str) -> None:
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
             _, end = self._find_observed(state)
         if end:
-            self._advance_log(key, state.log, end)
+            self._sessions.logs.move_cursor(key, state.log, CURSOR, end)
 
     # -- reflecting ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 
 from mdmem.conversations.log.logs import name_of
@@ -164,7 +163,7 @@ class Summaries(KindVerbs[R]):
         ids = [f"{key}#{messages[0].seq}", f"{key}#{messages[-1].seq}"]
         document = parse_text(path, "", self._vault.config.limits)
         source = {"type": "session", "ids": ids}
-        fields = {"type": NOTE.name, "title": key, "created": _today_text(), "source": source}
+        fields = {"type": NOTE.name, "title": key, "created": f"{self._clock():%Y-%m-%d}", "source": source}
         for name, value in fields.items():
             document = with_field(document, name, value)
         document = spliced(document, append_block(document, "\n\n".join(map(_as_quote, messages))))
@@ -181,7 +180,8 @@ class Summaries(KindVerbs[R]):
 
     def _new_memory(self, path: str, key: str, log: str) -> Document:
         document = parse_text(path, f"# {plain(key)}\n", self._vault.config.limits)
-        fields = {"type": SESSION_SUMMARY.name, "session": key, "log": log, "created": _today_text()}
+        day = f"{self._clock():%Y-%m-%d}"
+        fields = {"type": SESSION_SUMMARY.name, "session": key, "log": log, "created": day}
         for name, value in fields.items():
             document = with_field(document, name, value)
         return document
@@ -266,7 +266,3 @@ def _as_quote(message: Message) -> str:
     lines = visible(message.text).split("\n")
     said = "\n".join(f"> {line}".rstrip() for line in lines)
     return f"**{plain(label(message))}**, {message.created_at}, {message.seq}:\n\n{said}"
-
-
-def _today_text() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%d}"

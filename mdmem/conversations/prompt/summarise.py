@@ -143,13 +143,10 @@ class Sentence(NamedTuple):
 
 
 def extract(messages: Sequence[Message], target: int) -> str:
-    """Pick the sentences of messages that say most in few tokens, in order, each once, after who speaks.
+    """Pick the sentences that say most in `target` tokens at most, in order, each once, after who speaks.
 
     A sentence counts for what is rare in it and not said yet, more where it holds names, paths, numbers or
     words such as "decided", and where it begins or ends the messages.
-
-    Args:
-        target: tokens that the result has at most.
     """
     # What begins a line; a summary says itself who spoke.
     heads = ["" if each.role == SUMMARY else f"{label(each)}: " for each in messages]

@@ -153,8 +153,6 @@ def serve(
     """Serve what comes to a socket until a signal ends it.
 
     Args:
-        config: see `configure`.
-        listening: the socket.
         at_start: is called once signals end the server; what prints its address waits for that.
         at_end: ends the requests that wait.
     """

@@ -26,8 +26,6 @@ class ToolSpec:
     """A tool.
 
     Attributes:
-        name: that of its function in `mdmem.serve.mcp.verbs`.
-        about: the description for models.
         schema: the arguments as JSON Schema.
         changes: whether it changes memories; then it also takes `base` and `dry_run`.
         destructive: whether it may remove what was there.

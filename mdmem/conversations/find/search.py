@@ -26,7 +26,7 @@ from mdmem.conversations.find.find import (
     read_text,
     snippet,
 )
-from mdmem.conversations.log.conversation import Conversation, LogPosition
+from mdmem.conversations.log.conversation import LogPosition
 from mdmem.conversations.log.logs import FOLDER, SUFFIX, SessionLogs
 from mdmem.diagnostic import Span
 from mdmem.document.moment import moment_of
@@ -45,7 +45,6 @@ from mdmem.index.query import parse
 from mdmem.index.scoring import Ranked, Scorer
 from mdmem.index.text_index import TextIndex, TextView
 from mdmem.vault import files
-from mdmem.vault.log import whole_size
 from mdmem.vault.paths import Namespace, join
 
 _INDEX, _TEXT, _POSITIONS, _LOCK = "sessions_index", "text", "positions.json", "lock"
@@ -193,16 +192,11 @@ class _Update:
                 self._remove_log(path)
                 known = None
             if conversation:
-                log, last = conversation.log, conversation.state.seq
-                self._add_records(path, conversation, known.seq + 1 if known else 1)
-                self._known[path] = IndexedLog(last, file, LogPosition.of(log, whole_size(log)))
-
-    def _add_records(self, path: str, conversation: Conversation, first: int) -> None:
-        if first <= conversation.state.seq:
-            self._mark_writing()
-        for record in conversation.records(first):
-            for text in _EVERYTHING.texts_of(conversation, record):
-                self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
+                for record in conversation.records(known.seq + 1 if known else 1):
+                    self._mark_writing()
+                    for text in _EVERYTHING.texts_of(conversation, record):
+                        self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
+                self._known[path] = IndexedLog(conversation.state.seq, file, conversation.position)
 
     def _add_text(self, place: str, text: SessionHit) -> None:
         time = moment_of(text.time)

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from mdmem.conversations.log.conversation import Conversation
-from mdmem.conversations.log.logs import SessionLogs, info_of
+from mdmem.conversations.log.logs import SessionLogs
 from mdmem.conversations.log.message import MOST_DEEP, Message, is_asked
 from mdmem.conversations.log.record import LogRecord, Ranges, messages_in
 from mdmem.conversations.transcripts.keeping import clean_message, is_kept, refuse_secret
@@ -309,17 +309,15 @@ class _Importer:
         for alias in self._transcript.aliases:
             try:
                 own = logs.resolve(alias)
-                if own == alias != key and not self._has_messages(alias):
+                with logs.reading(alias, logs.end) as conversation:
+                    is_free = own == alias != key and not conversation.state.live
+                if is_free:
                     refuse_secret(logs, alias)
                     logs.alias(alias, key)
                 elif own != logs.resolve(key):
                     self.leave_out(f"{alias!r} is another session, and no alias of {key!r}")
             except (PathRefused, SessionConflict) as error:
                 self.leave_out(f"the alias {alias!r}: {error.message}")
-
-    def _has_messages(self, key: str) -> bool:
-        with self._logs.reading(key, self._logs.end) as conversation:
-            return bool(info_of(conversation).messages)
 
     def rename_files(self) -> None:
         for path in self._transcript.files:

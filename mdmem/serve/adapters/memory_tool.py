@@ -177,7 +177,7 @@ class Tool:
             _refuse_call(f"Cannot rename the {ROOT} directory itself")
         with self._in_words(old_path, new_path):
             named = self._kept_name(old)
-            if not new or self._is_there(new):
+            if not new or self._memory.exists(self._kept_as(new)) or self._is_folder(new):
                 _refuse_call(f"The destination {new_path} already exists")
             if new.startswith(f"{named}/"):
                 _refuse_call(f"The path {old_path} cannot be moved into itself")
@@ -236,9 +236,6 @@ class Tool:
                 if os.path.isfile(place):
                     raise MemoryNotFound(path=inside) from None
             raise
-
-    def _is_there(self, inside: str) -> bool:
-        return self._memory.exists(self._kept_as(inside)) or self._is_folder(inside)
 
     def _is_folder(self, inside: str) -> bool:
         return os.path.isdir(self._file_path(inside))

@@ -194,11 +194,8 @@ class Conversation:
             records, head = self._read_counted(0, first), []  # somebody changed a number: search it all
         yield from chain(head, records)
 
-    def blocks_back(self, gone: Ranges = NOTHING) -> Iterator[list[PlacedRecord]]:
-        """Read the records that count, in blocks: the last block first, but the records of a block in order.
-
-        Long ranges of the numbers in `gone` may be skipped.
-        """
+    def records_back(self, gone: Ranges = NOTHING) -> Iterator[PlacedRecord]:
+        """Read the records that count, the last one first; skip long ranges of numbers in `gone`."""
         end, following = whole_size(self.log), self.state.seq + 1
         while end > 0 and not self.state.is_disordered:
             if following - (first := gone.start_of(following - 1)) > _FEW:
@@ -210,10 +207,10 @@ class Conversation:
             pairs = zip((each.last for each in block), seqs[1:], strict=True)
             if not all(last < seq <= max(last, self.state.vacuumed) + 1 for last, seq in pairs):
                 break  # somebody changed a number since
-            yield block
+            yield from reversed(block)
             end, following = begin, seqs[0]
         if end > 0:
-            yield [each for each in self._read_counted(0) if each.line.start < end]
+            yield from reversed([each for each in self._read_counted(0) if each.line.start < end])
 
     def _find_line(self, first: int) -> tuple[int, int] | None:
         start = find_start_near(self.log, first, read_seq, BEGINS_WITHIN)
@@ -263,8 +260,7 @@ class Conversation:
         """Read the messages in the history down to the number `first`, the last one first."""
         gone = self.state.dropped
         first = gone.skip(first)
-        blocks = self.blocks_back(gone) if first <= self.state.seq else ()
-        for each in chain.from_iterable(map(reversed, blocks)):
+        for each in self.records_back(gone) if first <= self.state.seq else ():
             for message in reversed(gone.leave_out(self.messages_of(each.record))):
                 if message.seq >= first:
                     yield message
@@ -305,7 +301,7 @@ class Conversation:
         """Return the number and hash of each message with an id, by id, of the last 1,000 numbers."""
         state = self.state
         if state.recent_ids is None:
-            records = (each.record for each in chain.from_iterable(map(reversed, self.blocks_back())))
+            records = (each.record for each in self.records_back())
             newest = list(takewhile(lambda record: record.last > state.seq - SAME_WITHIN, records))
             said = chain.from_iterable(map(messages_in, reversed(newest)))
             state.remember_ids(each for each in said if state.holds(each.seq))

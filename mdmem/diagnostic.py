@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -42,6 +44,12 @@ class Span(NamedTuple):
 
     start: int
     end: int
+
+
+def is_within(spans: Sequence[Span], at: int) -> bool:
+    """Return whether a place is in one of some spans, which are in order and apart."""
+    number = bisect_right(spans, (at, sys.maxsize)) - 1
+    return number >= 0 and at < spans[number][1]
 
 
 class Position(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.diagnostic import Diagnostic, Related, Span
+from mdmem.diagnostic import Diagnostic, Related, Span, is_within
 from mdmem.document import frontmatter
 from mdmem.document.text.lines import MOST_PARTS, Lines
 from mdmem.document.text.regex import regex
@@ -232,10 +232,7 @@ class Document:
     @property
     def code(self) -> tuple[Span, ...]:
         """The spans of code, fenced and in texts, in order."""
-        from mdmem.document.markdown.blocks import CODE  # noqa: PLC0415 - start-up
-
-        marks = (Span(mark.start, mark.end) for mark in self._scan_blocks.marks if mark.kind == CODE)
-        return tuple(sorted((*self.fences, *marks)))
+        return self._scan_blocks.code
 
     @cached_property
     def _scan_inline(self) -> inline.Inline:
@@ -314,8 +311,7 @@ class Document:
                 size = 0
         if not found or in_code:
             return found
-        code, end = (Span(0, 0), *self.code), len(self.text)
-        return [each for each in found if code[bisect(code, (each.start, end)) - 1].end <= each.start]
+        return [each for each in found if not is_within(self.code, each.start)]
 
     def _conflict_flaw(self, span: Span) -> Flaw:
         first, last = map(self.lines.number, span)

@@ -195,7 +195,8 @@ class _Reading:
         self._reach_line(self._first + len(self._lines))
         tail = self._lead
         for each in self._nodes:
-            self._move_lead_to_list(each)
+            if each.kind == "list":
+                each.lead, each.children[0].lead = each.children[0].lead, ""
         return Tree(self._root, list(self._root.walk()), tail)
 
     def _open_container(self, name: str, first: int, last: int) -> None:
@@ -322,10 +323,6 @@ class _Reading:
 
     def _line_text(self, number: int) -> str:
         return self._lines[number - self._first]
-
-    def _move_lead_to_list(self, node: TreeNode) -> None:
-        if node.kind == "list":
-            node.lead, node.children[0].lead = node.children[0].lead, ""
 
 
 def _read_words(node: TreeNode) -> str:

@@ -225,10 +225,7 @@ _MOST_DIGITS = 4000  # Python refuses to read longer integers
 
 
 class _NotJson(Exception):
-    def __init__(self, offset: int, message: str) -> None:
-        super().__init__(message)
-        self.offset = offset
-        self.message = message
+    """Where a text stops being JSON, as an offset, and why."""
 
 
 def parse_json(text: str, offset: int = 0, *, max_depth: int, max_values: int = MOST_PARTS) -> Parsed:
@@ -246,8 +243,9 @@ def parse_json(text: str, offset: int = 0, *, max_depth: int, max_values: int = 
     try:
         node = reader.whole(offset)
     except _NotJson as error:
-        at = min(error.offset, len(text))
-        return Parsed(None, (Flaw(Span(at, at), "invalid-json", error.message, "fix the JSON", "json"),))
+        offset, message = error.args
+        at = min(offset, len(text))
+        return Parsed(None, (Flaw(Span(at, at), "invalid-json", message, "fix the JSON", "json"),))
     return Parsed(node, tuple(reader.flaws))
 
 

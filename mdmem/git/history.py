@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from mdmem.document.text.regex import regex
 from mdmem.errors import NamedNotFound
 from mdmem.git.program import NO_WORK_TREE, GitProcess, command, environment, failing
-from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX, Repository
+from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX, Repository, read_statuses
 from mdmem.vault.paths import above
 
 FileStatus = Literal["added", "changed", "removed", "renamed"]
@@ -221,18 +221,10 @@ class History:
             start: commits that this one stands on are left out, and it too.
         """
         commits = f"{start}..{head}" if start else head
-        commit = ""
         with closing(self._run_words([*_REMOVALS, commits, "--"], "read the history")) as words:
-            for letters in filter(None, map(str.strip, words)):
-                if OBJECT_ID.fullmatch(letters):
-                    commit = letters
-                    continue
-                name = next(words, "")
-                # A merge has one letter for each parent, and no old name.
-                if letters.startswith("R") and letters[1:].isdigit():
-                    yield name, Removal(commit, next(words, ""))
-                elif not letters.strip("D"):
-                    yield name, Removal(commit)
+            for commit, status, names in read_statuses(words):
+                if not status.strip("D") or len(names) > 1:
+                    yield names[0], Removal(commit, *names[1:])
 
     def commits(self, ids: Iterable[str]) -> dict[str, Commit]:
         """Return the commits with these ids, by id."""

@@ -248,8 +248,9 @@ class Repository:
         settings = ["log", "-c", "-M", "--format=%H", "--name-status", "-z", "--no-ext-diff"]
         printed = self.require([*settings, "HEAD", "--", folder], f"read the history of {folder}")
         commits: dict[str, str | None] = {}
-        for commit, status, name in _parse_touched(printed):
-            commits[name] = commit if status == "A" and name not in commits else None
+        for commit, status, names in read_statuses(iter(os.fsdecode(printed).split("\0"))):
+            for name in names:
+                commits[name] = commit if status == "A" and name not in commits else None
         return commits
 
     def renames(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
@@ -261,7 +262,8 @@ class Repository:
         query = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
         base = _require_id(commit)
         query += [f"{base}^" if before else base, "--"]
-        return tuple(_parse_renames(self.require(query, "look for renamed files")))
+        words = os.fsdecode(self.require(query, "look for renamed files")).split("\0")
+        return tuple(Renamed(*names) for _, _, names in read_statuses(iter(words)))
 
     def tracked(self, name: str) -> int:
         """Return how many files at or below `name` are in the index."""
@@ -341,21 +343,15 @@ def _parse_blame(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
         yield None if unknown else commit.decode("ascii")
 
 
-def _parse_renames(printed: bytes) -> Iterator[Renamed]:
-    """Yield the pairs that `--name-status -z` prints: a status, the old name, the new name."""
-    words = os.fsdecode(printed).split("\0")
-    for at in range(0, len(words) - 2, 3):
-        yield Renamed(words[at + 1], words[at + 2])
+def read_statuses(words: Iterator[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield commit, status and names of each file in what `--name-status -z` prints, cut at each NUL.
 
-
-def _parse_touched(printed: bytes) -> Iterator[tuple[str, str, str]]:
-    """Yield commit, status and name of each file in what `log --format=%H --name-status -z` prints."""
-    words = iter(os.fsdecode(printed).split("\0"))
+    The commit is empty where `--format=%H` does not print it.
+    """
     commit = ""
     for word in map(str.strip, words):
         if OBJECT_ID.fullmatch(word):
             commit = word
         elif word:
             # A rename, such as R100, has two names; a merge has a letter for each parent.
-            for _ in range(2 if _TWO_NAMES.fullmatch(word) else 1):
-                yield commit, word, next(words, "")
+            yield commit, word, [next(words, "") for _ in range(2 if _TWO_NAMES.fullmatch(word) else 1)]

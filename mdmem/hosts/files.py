@@ -8,14 +8,12 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import sys
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from mdmem.diagnostic import Span
+from mdmem.diagnostic import Span, is_within
 from mdmem.document.frontmatter import locate
-from mdmem.document.markdown.blocks import CODE, scan
+from mdmem.document.markdown.blocks import scan
 from mdmem.document.text.regex import regex
 from mdmem.vault.files import open_regular
 from mdmem.vault.paths import above, is_under
@@ -108,31 +106,24 @@ def find_imports(text: str) -> list[str]:
         return []
     start = locate(text)[0].end
     outline = scan(text, start)
-    code = sorted([*outline.fences, *((mark.start, mark.end) for mark in outline.marks if mark.kind == CODE)])
-    comments = list(_find_comments(text, outline.fences))
+    code, comments = outline.code, list(_find_comments(text, outline.fences))
     matches = (
         match
         for match in _IMPORT.finditer(text, start)
-        if not (_is_within(code, match.start()) or _is_within(comments, match.start()))
+        if not (is_within(code, match.start()) or is_within(comments, match.start()))
     )
     return list(dict.fromkeys(match[1].replace("\\ ", " ") for match in matches))
 
 
-def _find_comments(text: str, fences: Sequence[Span]) -> Iterator[tuple[int, int]]:
+def _find_comments(text: str, fences: Sequence[Span]) -> Iterator[Span]:
     """Yield where HTML comments stand on lines of their own, outside of code."""
     at = 0
     while (begin := _COMMENT.search(text, at)) and (end := text.find("-->", begin.end())) >= 0:
         at = end + len("-->")
-        if _is_within(fences, begin.start()):
+        if is_within(fences, begin.start()):
             at = begin.end()
         elif _REST_IS_BLANK.match(text, at):
-            yield begin.start(), at
-
-
-def _is_within(spans: Sequence[Span | tuple[int, int]], at: int) -> bool:
-    """Return whether a place is in one of some spans, which are in order and apart."""
-    number = bisect_right(spans, (at, sys.maxsize)) - 1
-    return number >= 0 and at < spans[number][1]
+            yield Span(begin.start(), at)
 
 
 # -- what hosts read --------------------------------------------------------------------------------------

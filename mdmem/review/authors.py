@@ -91,9 +91,6 @@ class _Version:
     def has_line(self, line: str, count: int) -> bool:
         return self.counts[line] >= count
 
-    def read_field(self, key: str) -> str | None:
-        return next((repr(each.node.value) for each in list_members(self.document) if each.key == key), None)
-
     def read_value(self, key: KeyPath) -> str | None:
         with suppress(DocumentRefused):
             tree = self.document.tree if self.document else None
@@ -148,9 +145,9 @@ class Steps:
         self._pair_facts = cache(lambda version: dict(pair_facts(version.document, now)))
         self._list_rows = cache(partial(_list_rows, head))
 
-    def find_maker(self, row: Fact | str) -> Maker:
+    def find_maker(self, row: Fact | KeyPath) -> Maker:
         """Find who made a fact of the version, or a field, by its key."""
-        ask = _Version.read_field if isinstance(row, str) else self._has_fact
+        ask = self._has_fact if isinstance(row, Fact) else _Version.read_value
         return self._find_maker(ask, row, goes_on=True)
 
     def find_row_maker(self, change: FactChange | FieldChange | None) -> Maker:
@@ -204,7 +201,7 @@ class Steps:
             for line, count in went if len(went) > len(came) else ():  # else others are in their place
                 yield False, _Version.has_line, line, count
         for each in found.fields:
-            yield ((True, _Version.read_field, str(each.key[0])) if each.key else (False, _Version.read_text))
+            yield ((True, _Version.read_value, each.key[:1]) if each.key else (False, _Version.read_text))
         # One that was only moved differs in its name alone.
         if not (found.facts or found.fields) and now.read_text() != head.read_text():
             yield False, _Version.read_text

@@ -130,7 +130,7 @@ class _Blame:
             )
             is_same = before and same(before.node.value, member.node.value)
             span = _member_span(before) if before and is_same else None
-            yield self._blame_span(said, self._steps.find_maker(member.key), span)
+            yield self._blame_span(said, self._steps.find_maker((member.key,)), span)
         for fact, was in pair_facts(self._head, self._now):
             told = {name: getattr(fact, name) for name in ("line", "last", "kind", "id", "text")}
             said = SaidFact(path=self._now.path, heading=fact.path, **told)

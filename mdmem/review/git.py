@@ -146,9 +146,9 @@ class Git(KindVerbs[R]):
             RevertRefused: it cannot be taken back, with the reasons.
             GitRefused: the commit is a merge, or git never had the memory.
         """
-        from mdmem.review.reverts import Reverts  # noqa: PLC0415 - start-up
+        from mdmem.review.reverts import build_revert  # noqa: PLC0415 - start-up
 
-        return self._run(Reverts(self._vault).build(what, path_texts(paths), keep))
+        return self._run(build_revert(self._vault, what, path_texts(paths), keep))
 
     def review(self, paths: Sequence[StrPath] = (), *, split: Sequence[StrPath] = ()) -> ReviewedMemories:
         """List what differs from the last commit, by memory and row, with who made it; no proposals.

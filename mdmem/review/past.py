@@ -170,11 +170,11 @@ def read_versions(logged: LoggedCommit, tracked: Tracked) -> Iterator[ChangedMem
         GitFailed: git cannot read one.
     """
     for file in logged.files:
-        path, old_path = tracked.path(file.name), tracked.path(file.old or file.name)
-        before = tracked.document(file.before, old_path) if file.before and old_path is not None else None
-        after = tracked.document(file.after, path) if file.after and path is not None else None
-        if path is not None or old_path is not None:
-            yield ChangedMemory(path or old_path or "", old_path or path or "", before, after, logged)
+        old, new = tracked.find_paths(file)
+        before = tracked.document(file.before, old) if old else None
+        after = tracked.document(file.after, new) if new else None
+        if old or new:
+            yield ChangedMemory(new or old, old or new, before, after, logged)
 
 
 def find_changes(versions: Iterable[ChangedMemory], target: FactTarget) -> Iterator[ChangedMemory]:

@@ -29,96 +29,94 @@ _SHORT = 8  # digits of a commit in a message
 _MOST_TRIED = 100  # changes that are taken back one by one
 
 
-class Reverts:
-    """Takes back what git knows of memories; to be used from one thread at a time."""
+def build_revert(
+    vault: Vault, what: str, paths: Sequence[str] = (), keep: Sequence[str] = ()
+) -> Callable[[], EditPlan]:
+    """Return a function that makes the plan from the memories of that time; git is asked before.
 
-    def __init__(self, vault: Vault) -> None:
-        self._vault = vault
-
-    def build(self, what: str, paths: Sequence[str] = (), keep: Sequence[str] = ()) -> Callable[[], EditPlan]:
-        """Return a function that makes the plan from the memories of that time; git is asked before.
-
-        Args:
-            what: what `target_of` reads, or a commit.
-            paths: only what the commit did to these memories and folders.
-            keep: what stays as it is, each as `target_of` reads it.
-        """
-        target = target_of(what)
-        if target and paths:
-            raise Usage(problem="a fact and paths exclude each other", remedy="leave out the paths")
-        with Tracked(self._vault) as tracked:
-            if target:
-                versions, message = [_find_last_change(target, tracked, self._vault)], f"revert {target}"
-            else:
-                commit = _find_commit(what, tracked)
-                versions = _find_changed(commit, tracked, self._vault, [check_folder(path) for path in paths])
-                # A commit may tell of more than the namespace.
-                told = f": {commit.subject}" if self._vault.wall == Namespace() else ""
-                message = f"revert {commit.id[:_SHORT]}{told}"
-        kept = [target_of(each) or FactTarget(check_folder(each), "", "") for each in keep]
-        return lambda: self._make_plan(str(target or what), versions, message, kept)
-
-    def _make_plan(
-        self, what: str, versions: Sequence[ChangedMemory], message: str, kept: Sequence[FactTarget]
-    ) -> EditPlan:
-        changes: list[Change] = []
-        refused: dict[str, str] = {}
-        skipped: list[str] = []
-        for target in kept:
-            under = [each for each in versions if any(is_under(path, target.path) for path in each[:2])]
-            parts = [] if target.is_whole else under
-            left = [each.without(target, self._vault.find(each.path)) for each in parts]
-            if left == under:
-                raise NamedNotFound(kind="change", name=str(target), remedy="see them with `mdmem git diff`")
-            versions = [*left, *(each for each in versions if each not in under)]
-        for version in versions:
-            try:
-                changes += self._take_back(version, refused, skipped)
-            except DocumentRefused as error:
-                refused[version.path] = error.message
-        if refused and changes:
-            remedy = f"revert the rest with {' '.join(f'--keep {shlex.quote(name)}' for name in refused)}"
-            raise RevertRefused(what=what, reasons=tuple(refused.values()), remedy=remedy)
-        if refused or not changes:
-            reasons = [*refused.values()] or skipped or ["nothing that it changed is still there"]
-            raise RevertRefused(what=what, reasons=tuple(reasons))
-        back = tuple(replace(change, as_it_was=True) for change in changes)
-        return EditPlan(changes=back, message=message, left_out=tuple(skipped))
-
-    def _take_back(
-        self, version: ChangedMemory, refused: dict[str, str], skipped: list[str]
-    ) -> Iterator[Change]:
-        """Yield the change that takes back a change of one memory, if there is anything to do.
-
-        What cannot be taken back goes to `refused`, by the name under which it can be kept; the change is
-        then of the rest.
-        """
-        path, before, after = version.path, version.before, version.after
-        now = self._vault.find_around(path)
-        move_to = version.old_path if version.old_path != path else None
-        if now is None and after:
-            skipped.append(f"{path}: it is gone")
-        elif now and now.conflicts():
-            refused[path] = f"{path}: it has a conflict from a merge: resolve that first"
-        elif move_to and self._vault.find_around(move_to):
-            refused[path] = f"{path}: it was {move_to}, where another memory is now"
-        elif version.changes is None and is_same(now, before) and not move_to:
-            skipped.append(f"{path}: it already is as it was before")
+    Args:
+        what: what `target_of` reads, or a commit.
+        paths: only what the commit did to these memories and folders.
+        keep: what stays as it is, each as `target_of` reads it.
+    """
+    target = target_of(what)
+    if target and paths:
+        raise Usage(problem="a fact and paths exclude each other", remedy="leave out the paths")
+    with Tracked(vault) as tracked:
+        if target:
+            versions, message = [_find_last_change(target, tracked, vault)], f"revert {target}"
         else:
-            none = parse_text(path, "", self._vault.config.limits)
-            documents = before or none, after or none, now or none
-            done = take_back(*documents, version.changes)
-            if done.refused:
-                reasons, done = _find_rest(version, *documents, done)
-                refused |= {name: f"{path}: {reason}" for name, reason in reasons.items()}
-            skipped += [f"{path}: {reason}" for reason in done.skipped]
-            edits = tuple(between(now.text, done.text)) if now else ()
-            if now is None:
-                yield Change(path=path, before=None, content=done.text.encode(), merge=False)
-            elif not (before or version.changes or done.text.strip("\ufeff \t\r\n")):
-                yield Change(path=path, before=now, delete=True, merge=False)
-            elif edits or move_to:
-                yield Change(path=path, before=now, edits=edits, move_to=move_to, merge=False)
+            commit = _find_commit(what, tracked)
+            versions = _find_changed(commit, tracked, vault, [check_folder(path) for path in paths])
+            # A commit may tell of more than the namespace.
+            told = f": {commit.subject}" if vault.wall == Namespace() else ""
+            message = f"revert {commit.id[:_SHORT]}{told}"
+    kept = [target_of(each) or FactTarget(check_folder(each), "", "") for each in keep]
+    return lambda: _make_plan(vault, str(target or what), versions, message, kept)
+
+
+def _make_plan(
+    vault: Vault, what: str, versions: Sequence[ChangedMemory], message: str, kept: Sequence[FactTarget]
+) -> EditPlan:
+    changes: list[Change] = []
+    refused: dict[str, str] = {}
+    skipped: list[str] = []
+    for target in kept:
+        under = [each for each in versions if any(is_under(path, target.path) for path in each[:2])]
+        parts = [] if target.is_whole else under
+        left = [each.without(target, vault.find(each.path)) for each in parts]
+        if left == under:
+            raise NamedNotFound(kind="change", name=str(target), remedy="see them with `mdmem git diff`")
+        versions = [*left, *(each for each in versions if each not in under)]
+    for version in versions:
+        try:
+            changes += _take_back(vault, version, refused, skipped)
+        except DocumentRefused as error:
+            refused[version.path] = error.message
+    if refused and changes:
+        remedy = f"revert the rest with {' '.join(f'--keep {shlex.quote(name)}' for name in refused)}"
+        raise RevertRefused(what=what, reasons=tuple(refused.values()), remedy=remedy)
+    if refused or not changes:
+        reasons = [*refused.values()] or skipped or ["nothing that it changed is still there"]
+        raise RevertRefused(what=what, reasons=tuple(reasons))
+    back = tuple(replace(change, as_it_was=True) for change in changes)
+    return EditPlan(changes=back, message=message, left_out=tuple(skipped))
+
+
+def _take_back(
+    vault: Vault, version: ChangedMemory, refused: dict[str, str], skipped: list[str]
+) -> Iterator[Change]:
+    """Yield the change that takes back a change of one memory, if there is anything to do.
+
+    What cannot be taken back goes to `refused`, by the name under which it can be kept; the change is
+    then of the rest.
+    """
+    path, before, after = version.path, version.before, version.after
+    now = vault.find_around(path)
+    move_to = version.old_path if version.old_path != path else None
+    if now is None and after:
+        skipped.append(f"{path}: it is gone")
+    elif now and now.conflicts():
+        refused[path] = f"{path}: it has a conflict from a merge: resolve that first"
+    elif move_to and vault.find_around(move_to):
+        refused[path] = f"{path}: it was {move_to}, where another memory is now"
+    elif version.changes is None and is_same(now, before) and not move_to:
+        skipped.append(f"{path}: it already is as it was before")
+    else:
+        none = parse_text(path, "", vault.config.limits)
+        documents = before or none, after or none, now or none
+        done = take_back(*documents, version.changes)
+        if done.refused:
+            reasons, done = _find_rest(version, *documents, done)
+            refused |= {name: f"{path}: {reason}" for name, reason in reasons.items()}
+        skipped += [f"{path}: {reason}" for reason in done.skipped]
+        edits = tuple(between(now.text, done.text)) if now else ()
+        if now is None:
+            yield Change(path=path, before=None, content=done.text.encode(), merge=False)
+        elif not (before or version.changes or done.text.strip("\ufeff \t\r\n")):
+            yield Change(path=path, before=now, delete=True, merge=False)
+        elif edits or move_to:
+            yield Change(path=path, before=now, edits=edits, move_to=move_to, merge=False)
 
 
 def _find_rest(

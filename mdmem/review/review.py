@@ -258,10 +258,9 @@ class Review:
 
     def _differing_pairs(self, old: str, new: str) -> Iterator[MemoryPair]:
         for file in self._tracked.history.differences(old, new, self._tracked.names):
-            path = (self._tracked.path(file.name) or "") if file.after else ""
-            source = (self._tracked.path(file.old or file.name) or "") if file.before else ""
-            if path or source:
-                yield MemoryPair(source, path, file.before, file.after, sure=not file.old)
+            names = self._tracked.find_paths(file)
+            if any(names):
+                yield MemoryPair(*names, file.before, file.after, sure=not file.old)
 
     def _with_now(self) -> Iterator[MemoryPair]:
         found = self._standing_in_both() or list(self._tracked.find_changed(self._old))

@@ -180,6 +180,12 @@ class Tracked:
             return None
         return relative(full, self._vault.namespace)
 
+    def find_paths(self, file: TouchedFile) -> tuple[str, str]:
+        """Return the memory that a file was, and the one that it is; empty where it is none."""
+        before = self.path(file.old or file.name) if file.before else None
+        after = self.path(file.name) if file.after else None
+        return before or "", after or ""
+
     def _full_path(self, name: str) -> str | None:
         """Return the memory of the whole vault that git calls `name`."""
         if name in self._mounted_files:
@@ -227,8 +233,7 @@ class Tracked:
     def _touched_memories(self, files: Iterable[TouchedFile]) -> tuple[MemoryTouched, ...]:
         found = []
         for file in files:
-            path = self.path(file.name) if file.after else None
-            before = self.path(file.old or file.name) if file.before else None
+            before, path = self.find_paths(file)
             if path and before and file.old:
                 found.append(MemoryTouched(path=path, status="renamed", old=before))
             elif path:

@@ -162,6 +162,12 @@ class Scan(NamedTuple):
     definitions: tuple[Definition, ...] = ()
     html: tuple[Span, ...] = ()
 
+    @property
+    def code(self) -> tuple[Span, ...]:
+        """The spans of code, fenced and in texts, in order."""
+        marks = (Span(mark.start, mark.end) for mark in self.marks if mark.kind == CODE)
+        return tuple(sorted((*self.fences, *marks)))
+
 
 class _Leaf(NamedTuple):
     """A block that holds no others, or a cell, and whether it is in a container and in a quote."""

@@ -7,14 +7,13 @@ brackets, as in Obsidian; URLs, citations and tags need no mark at all.
 from __future__ import annotations
 
 import re
-import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
-from mdmem.diagnostic import Span
+from mdmem.diagnostic import Span, is_within
 from mdmem.document.markdown import blocks, citation, link
 from mdmem.document.markdown.blocks import AUTOLINK, CODE, HTML, IMAGE, LINK, Definition, Mark, Scan
 from mdmem.document.markdown.citation import Citation, Locator
@@ -248,7 +247,7 @@ class _Finder:
         self._links = [
             each
             for each in self._links
-            if not (_is_hidden(within, each.span.start) and _is_hidden(within, each.span.end - 1))
+            if not (is_within(within, each.span.start) and is_within(within, each.span.end - 1))
         ]
 
     def _take_marks(self, marks: Sequence[Mark], wikilinks: Sequence[Link], gone: set[Link]) -> None:
@@ -285,12 +284,12 @@ class _Finder:
                 at = text.find("[[", texts[number].start)
                 continue
             stop = at + 1
-            if not _is_escaped(text, at) and not _is_hidden(opaque, at):
+            if not _is_escaped(text, at) and not is_within(opaque, at):
                 matched = link.WIKILINK.match(text, at, room.end)
                 if (
                     matched
-                    and not _is_hidden(opaque, matched.end() - 2)
-                    and not _is_hidden(opaque, matched.end() - 1)
+                    and not is_within(opaque, matched.end() - 2)
+                    and not is_within(opaque, matched.end() - 1)
                 ):
                     embed = room.start < at and text[at - 1] == "!" and not _is_escaped(text, at - 1)
                     wikilink = link.wikilink(matched, self._line(at - embed), embed=embed)
@@ -442,7 +441,7 @@ class _Finder:
         for hash_ in _HASH.finditer(text, start, end):
             self._count_step()
             at = hash_.start()
-            if _is_hidden(taken, at):
+            if is_within(taken, at):
                 continue  # no citation is around one of these, because none has their first character in it
             self._bare_citation(at)
             if not text[at - 1 : at].isalnum() and (tag := self._read_tag(at)):
@@ -478,7 +477,7 @@ class _Finder:
     def _text_around(self, at: int) -> Span | None:
         """Return the text around `at`; None if there is none, or `at` is in something taken."""
         text = self._texts[bisect_right(self._texts, (at, self._texts[-1].end)) - 1]
-        return None if at >= text[1] or _is_hidden(self._taken, at) else text
+        return None if at >= text[1] or is_within(self._taken, at) else text
 
 
 def _spans_of(marks: Sequence[Mark]) -> list[Span]:
@@ -496,7 +495,7 @@ def _find_formulas(text: str, texts: Sequence[Span], opaque: Sequence[Span]) -> 
     for sign in _NO_LINKS.finditer(text, texts[0].start, texts[-1].end) if texts else ():
         at, written = sign.start(), sign[0]
         number = bisect_right(texts, (at, len(text))) - 1
-        if at >= texts[number].end or _is_hidden(opaque, at) or _is_escaped(text, at):
+        if at >= texts[number].end or is_within(opaque, at) or _is_escaped(text, at):
             continue
         name = sign[1] or _SHORTCODES.get(written, written)
         begun, in_text = opened.pop(name, (-1, -1))
@@ -523,12 +522,6 @@ def _is_escaped(text: str, at: int) -> bool:
     while start and text[start - 1] == "\\":
         start -= 1
     return (at - start) % 2 == 1
-
-
-def _is_hidden(spans: Sequence[Span], at: int) -> bool:
-    """Return whether `at` stands in one of the spans, which are in order and apart."""
-    number = bisect_right(spans, (at, sys.maxsize)) - 1
-    return number >= 0 and at < spans[number][1]
 
 
 def _drop_inner(spans: list[Span]) -> list[Span]:

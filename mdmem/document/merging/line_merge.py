@@ -33,11 +33,12 @@ class Piece(NamedTuple):
 LineMerge = Callable[[Versions[str]], list[Piece]]
 
 
-def merge_lines(lines: Versions[list[str]]) -> list[Piece]:
-    """Merge three versions of some lines.
+def merge_texts(texts: Versions[str]) -> list[Piece]:
+    """Merge three texts by lines.
 
     Where a line would stand more often or less often than both changes say, all is one conflict.
     """
+    lines = texts.map(whole_lines)
     return _merge_regions(lines, _join_regions(lines.base, regions(*lines)), _refuse_both)
 
 
@@ -62,7 +63,7 @@ def _refuse_both(_ours: str, _theirs: str) -> bool:
 def merge_loose_lines(
     lines: Versions[list[str]], may_join: Callable[[str, str], bool] = _refuse_both, last: int = 1
 ) -> list[Piece]:
-    """Merge three versions of some lines that stand on their own, as `merge_lines` does.
+    """Merge three versions of some lines that stand on their own, as `merge_texts` does.
 
     Lines may be added right beside others that are changed. Two insertions at one place are both kept if
     `may_join` allows that; the one of the side `last` stands behind the other.
@@ -112,11 +113,6 @@ def _merge_regions(
 
 def _count_lines(lines: list[str]) -> Counter[str]:
     return Counter(line for line in lines if line.strip(" \t\r\n"))
-
-
-def merge_texts(texts: Versions[str]) -> list[Piece]:
-    """Merge three texts by lines."""
-    return merge_lines(texts.map(whole_lines))
 
 
 def read_marked(text: str, size: int, theirs: str) -> list[Piece]:

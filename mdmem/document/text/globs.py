@@ -25,6 +25,10 @@ _STAR = b"[^/]*"
 _AT_ANY_DEPTH = b"(?:/?|.*/)"
 _BETWEEN = b"(?:/|/.*/)"
 _BELOW = b"/.*"
+_WILD = {"*": _STAR, "?": _ANY}
+_TOKEN = re.compile(r"\*\*|\[(?P<negation>[!^]|(?![!^]))(?P<members>.[^\]]*)\]|\\.|.", re.DOTALL)
+_MEMBER = re.compile(".(?:-.)*", re.DOTALL)  # of a class: a character, or a range, which may go on
+_UNCLOSED = {"[": "a [ is never closed", "\\": "a backslash stands at the end"}
 _LOOPS = (_STAR, _AT_ANY_DEPTH, _BETWEEN, _BELOW)
 _MOST_CHARACTERS = 4096
 _MOST_LOOPS = 2  # a regular expression tries the power of a path's length, one for each
@@ -182,98 +186,69 @@ class _Translation:
     def __init__(self, glob: str, written: str) -> None:
         self._glob = glob
         self._written = written
-        self._at = 0
         self._parts: list[_Part] = []  # of the innermost sequence: the glob itself, or one of an alternation
         self._outer: list[_Part] | None = None  # what stands before the open `{`
         self._choices: list[list[_Part]] = []
-        self._special: dict[str, Callable[[], None]] = {
-            "*": self._add_star,
-            "?": lambda: self._parts.append(_ANY),
-            "[": self._add_class,
-            "\\": lambda: self._add_literal(self._take_character("a backslash stands at the end")),
-            "{": self._open_choices,
-            ",": self._end_choice,
-            "}": self._close_choices,
-        }
 
     def parts(self) -> list[_Part]:
-        while self._at < len(self._glob):
-            character = self._take_character()
-            if character in self._special:
-                self._special[character]()
-            else:
-                self._add_literal(character)
+        at = 0
+        while token := _TOKEN.match(self._glob, at):
+            at = self._add_stars(token) if token[0] == "**" else self._add_token(token)
         if self._outer is not None:
             raise self._make_error("a { is never closed")
         return self._parts
 
-    def _take_character(self, missing: str = "") -> str:
-        if self._at == len(self._glob):
-            raise self._make_error(missing)
-        self._at += 1
-        return self._glob[self._at - 1]
-
     def _make_error(self, reason: str) -> PatternInvalid:
         return PatternInvalid(pattern=self._written, reason=reason, remedy=_REMEDY)
 
-    def _add_literal(self, character: str) -> None:
-        self._parts.append(re.escape(_encode_text(character)))
+    def _add_token(self, token: re.Match[str]) -> int:
+        """Add what a token stands for; return where it ends."""
+        sign = token[0]
+        if sign in _UNCLOSED:
+            raise self._make_error(_UNCLOSED[sign])
+        if sign == "{":
+            self._open_choices()
+        elif sign == "}":
+            self._close_choices()
+        elif sign == "," and self._outer is not None:
+            self._choices.append(self._parts)
+            self._parts = []
+        elif token["members"]:
+            members = b"".join(map(_byte_range, self._read_ranges(token["members"])))
+            self._parts.append((b"[^" if token["negation"] else b"[") + members + b"]")
+        else:
+            self._parts.append(_WILD.get(sign) or re.escape(_encode_text(sign[-1])))
+        return token.end()
 
-    def _add_star(self) -> None:
-        before = self._glob[self._at - 2 : self._at - 1] if self._at > 1 else ""
-        if not self._glob.startswith("*", self._at):
-            self._parts.append(_STAR)
-            return
-        self._at += 1
-        after = self._glob[self._at : self._at + 1]
+    def _add_stars(self, token: re.Match[str]) -> int:
+        """Add `**`, which takes in the slashes around it; return where it ends."""
+        before, end = self._glob[token.start() - 1 : token.start()], token.end()
+        after = self._glob[end : end + 1]
         if not self._parts:
-            if after == "/":
-                self._at += 1
             self._parts += [_AT_ANY_DEPTH] if after in {"", "/"} else [_STAR, _STAR]
-            return
+            return end + (after == "/")
         begins = before == "/" or (self._outer is not None and before in {",", "{"})
         closes = after == "" or (self._outer is not None and after in {",", "}"})
         if not begins or not (closes or after == "/"):
             self._parts += [_STAR, _STAR]
-            return
-        if not closes:
-            self._at += 1
+            return end
         above = self._parts.pop()  # the slash, which `**` takes in; `**/**` is `**`
         self._parts.append(above if above in {_AT_ANY_DEPTH, _BELOW} else _BELOW if closes else _BETWEEN)
+        return end if closes else end + 1
 
-    def _add_class(self) -> None:
-        unclosed = "a [ is never closed"
-        negated = self._glob[self._at : self._at + 1] in {"!", "^"}
-        if negated:
-            self._at += 1
+    def _read_ranges(self, members: str) -> list[tuple[str, str]]:
         ranges: list[tuple[str, str]] = []
-        is_range = False
-        while (character := self._take_character(unclosed)) != "]" or not ranges:
-            if is_range:
-                if character < ranges[-1][0]:
-                    raise self._make_error(f"the range {ranges[-1][0]}-{character} runs backwards")
-                ranges[-1] = ranges[-1][0], character
-                is_range = False
-            elif character == "-" and ranges:
-                is_range = True
-            else:
-                ranges.append((character, character))
-        if is_range:
-            ranges.append(("-", "-"))
-        members = b"".join(map(_byte_range, ranges))
-        self._parts.append((b"[^" if negated else b"[") + members + b"]")
+        for member in _MEMBER.finditer(members):
+            first, least = member[0][0], min(member[0][::2])
+            if least < first:
+                raise self._make_error(f"the range {first}-{least} runs backwards")
+            ranges.append((first, member[0][-1]))
+        return ranges
 
     def _open_choices(self) -> None:
         if self._outer is not None:
             raise self._make_error("a { stands inside another one")
         self._outer, self._parts = self._parts, []
-
-    def _end_choice(self) -> None:
-        if self._outer is None:
-            self._add_literal(",")
-        else:
-            self._choices.append(self._parts)
-            self._parts = []
 
     def _close_choices(self) -> None:
         if self._outer is None:

@@ -52,15 +52,7 @@ _BEHIND_TITLE = regex(r"(?<![ \t#])[ \t]*+(?:\{[^{}]*+\}|#++)[ \t]*+\Z")
 
 
 class AnchorHeading(NamedTuple):
-    """A heading as anchors see it.
-
-    Attributes:
-        line: its 1-based line.
-        path: the titles from the outermost heading down to its own, as written.
-        slug: its slug, unique in its document.
-        loose: the loose key of its title.
-        level: 1 for `#`.
-    """
+    """A heading as anchors see it; `path` has the titles from the outermost heading down to its own."""
 
     line: int
     path: tuple[str, ...]
@@ -89,8 +81,6 @@ class AnchorTarget(NamedTuple):
 
     Attributes:
         rule: how it was found: "title", "slug", "loose", "block", or "place" for what is neither.
-        span: the section, or the line.
-        line: the 1-based line that it begins with.
         lines: the lines of all that the anchor may mean; the first one is taken.
     """
 

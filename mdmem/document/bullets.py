@@ -26,7 +26,6 @@ class Bullet(NamedTuple):
         text: all that it holds, without marker and indentation, lines joined by newlines.
         head: the span of its first paragraph.
         span: from its marker's line to the end of its last line that is not blank.
-        line: the 1-based number of its first line.
         apart: whether a blank line stands before it.
     """
 

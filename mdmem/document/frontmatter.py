@@ -58,7 +58,6 @@ class Frontmatter(NamedTuple):
         inner: what is between the two lines; a JSON object.
         node: the mapping; where it cannot be read as a whole, the fields that can. None when there is none,
             and of TOML and JSON.
-        flaws: what is wrong with it.
         form: what it is written in: YAML, TOML or JSON.
         elsewhere: of TOML and JSON, the fields that count.
     """

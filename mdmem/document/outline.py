@@ -89,7 +89,6 @@ class TreeNode:
         marker: of an item, its bullet or number with the blanks around; of a section, its level in `#`.
         words: its lines without marker, indentation and block id; of a row its cells; of a section its title.
         margin: the indentation of the item that it stands in.
-        id: its block id, or empty.
         label: of a footnote or a link definition, what refers to it.
         path: of a section, the titles from the outermost heading down to its own.
         above: of a section, the one that it is under; that without heading where no other is.

@@ -53,17 +53,13 @@ def retarget(link: Link, text: str, target: str) -> TextEdit:
     """Return the edit that gives a link another target; `text` is all of the text that it stands in.
 
     Raises:
-        EditRefused: a wikilink cannot hold this target.
+        EditRefused: a wikilink, an import or a field cannot hold this target.
     """
     return _edit_span(link, text, link.target_span, target, _NOT_IN_TARGETS)
 
 
 def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
-    """Return the edit that gives a link, which has an anchor, another one.
-
-    Raises:
-        EditRefused: a wikilink cannot hold this anchor.
-    """
+    """Return the edit that gives a link, which has an anchor, another one; as `retarget`."""
     return _edit_span(link, text, link.anchor_span, anchor, _NOT_IN_ANCHORS)
 
 

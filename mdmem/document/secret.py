@@ -533,14 +533,7 @@ _PUBLISHED = (
 
 
 class Secret(NamedTuple):
-    """A secret in a text, without itself.
-
-    Attributes:
-        span: where it stands.
-        kind: the kind of its form, such as "GitHub token".
-        shown: its first characters.
-        digest: the first digits of its SHA-256.
-    """
+    """A secret in a text, without itself: its first characters, and the first digits of its SHA-256."""
 
     span: Span
     kind: str

@@ -66,12 +66,9 @@ class Node(NamedTuple):
     """A value and where it is written.
 
     Attributes:
-        value: the plain Python value.
         span: the value as written; empty where nothing is written (`key:`).
-        kind: scalar, list, mapping, or alias (written `*name`, its value stands elsewhere).
-        style: how it is written.
+        kind: an alias is written `*name`; its value stands elsewhere.
         members: of a mapping, in order, duplicates included.
-        items: of a list.
         anchored: whether an anchor or tag is part of the span.
     """
 
@@ -236,8 +233,7 @@ def parse_json(text: str, offset: int = 0, *, max_depth: int, max_values: int = 
         (U+FFFD stands in the value for each).
 
     Raises:
-        TooDeep: the values are nested more deeply than `max_depth`.
-        TooManyParts: there are more than `max_values`.
+        TooDeep, TooManyParts: a limit is passed.
     """
     reader = _JsonReader(text, max_depth, max_values)
     try:

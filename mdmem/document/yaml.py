@@ -40,7 +40,6 @@ def parse(
 
     Args:
         offset: where it starts in the whole text, in code points; it is added to every span.
-        max_depth: how deeply values may be nested.
         max_values: how many values and keys there may be, counting what an alias repeats.
         keeps_digits: whether a number that is written otherwise than mdmem writes it, as `007`, is a text.
 

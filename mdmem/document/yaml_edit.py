@@ -111,9 +111,7 @@ def inline(value: Any) -> str:
 def block(value: Any, dash_offset: int) -> list[str]:
     """Return the lines of a value in block style, the first one at column 0, without line ends.
 
-    Args:
-        value: any value; scalars and empty collections take one line.
-        dash_offset: how many columns a list's dashes stand to the right of the key that holds the list.
+    `dash_offset` is how many columns a list's dashes stand to the right of the key that holds the list.
     """
     if isinstance(value, dict) and value:
         return [line for name, part in value.items() for line in _member_lines(name, part, dash_offset)]

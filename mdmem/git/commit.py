@@ -30,7 +30,6 @@ class Pending(NamedTuple):
 
     Attributes:
         name: its path from the top of the work tree.
-        kind: what becomes of it in a commit.
         is_new: whether the index does not know it.
         blob: the object id of its content in the head; empty if it is not in the head.
         why_not: why it cannot be committed by itself; empty when it can.
@@ -61,8 +60,7 @@ class WorkTree:
     def pending(self, names: Sequence[str], most_bytes: Callable[[str], int]) -> list[Pending]:
         """Return the files at or below `names` that are not as the head has them, sorted by their names.
 
-        Args:
-            most_bytes: how many a file may have, by its name; one of more cannot be committed.
+        `most_bytes` says how many a file may have, by its name; one of more cannot be committed.
         """
         query = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignored"]
         query += ["--ignore-submodules=all", "--", *map(_exact_pathspec, names)]

@@ -44,13 +44,11 @@ _NO_FETCH = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 def refuse(repository: Repository, folder: str, *, hooks: bool) -> dict[str, str]:
     """Refuse a repository in which no commit can or should be made now.
 
+    Return what the environment of git is to have in addition.
+
     Args:
-        repository: where a commit is to be made.
         folder: one in its work tree, where git is run.
         hooks: whether it may start its own programs: hooks, filters, signing.
-
-    Returns:
-        What the environment of git is to have in addition.
 
     Raises:
         GitRefused: it is in the middle of something, its folder is not plainly its own, or it would start

@@ -118,9 +118,7 @@ class TouchedFile(NamedTuple):
     """What became of a file.
 
     Attributes:
-        status: what became of it.
-        name: its path from the top of the work tree.
-        old: the one before, where it was renamed.
+        name: its path from the top of the work tree; `old` is the one before, where it was renamed.
         before, after: the object ids of its content; empty where it is not there, or is a link or the like.
     """
 
@@ -135,7 +133,6 @@ class IndexEntry(NamedTuple):
     """What the index says of a file.
 
     Attributes:
-        blob: the object id of its content.
         stamp: of the file when it had that content: the times of change of content and of entry, in
             nanoseconds, its size, and its number in 32 bits; None where the index does not tell.
         is_out: whether it is meant to be in the work tree: a sparse one leaves some out.
@@ -195,11 +192,9 @@ class History:
     def log(
         self, names: Sequence[str], start: str, *, follow: bool = False
     ) -> Generator[LoggedCommit, None, None]:
-        """Yield the commits that touched files at or below `names`, newest first; to be closed.
+        """Yield the commits that touched files at or below `names`, from `start` back; to be closed.
 
-        Args:
-            start: the id of the commit to begin with.
-            follow: there is one name, of a file: go on behind its renames.
+        With `follow` there is one name, of a file: go on behind its renames.
         """
         query = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
         with closing(self._run_words(query, "read the history")) as words:
@@ -216,9 +211,7 @@ class History:
 
         Of a merge, those that it took away itself. What was renamed and changed at once counts as deleted.
 
-        Args:
-            head: the id of the commit to begin with.
-            start: commits that this one stands on are left out, and it too.
+        Commits that `start` stands on are left out, and it too.
         """
         commits = f"{start}..{head}" if start else head
         with closing(self._run_words([*_REMOVALS, commits, "--"], "read the history")) as words:
@@ -285,10 +278,9 @@ class History:
         return frozenset(part for path in paths if path for part in (path, *above(path)))
 
     def staged(self, commit: str, names: Sequence[str]) -> dict[str, str | None]:
-        """List the files at or below `names` that differ between the index and a commit.
+        """Map the files at or below `names` that differ between the index and a commit to their ids there.
 
-        Returns:
-            The object ids by name; None where the commit has no such file.
+        None where the commit has no such file.
         """
         query = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
         words = self._run_words([*query, "--no-renames", commit, "--", *names], "read the index")

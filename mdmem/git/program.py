@@ -133,11 +133,7 @@ class GitProcess(io.RawIOBase):
     """A run of git as the stream of its output; closing the stream ends git.
 
     Reading raises `TimeoutError` if git prints nothing, neither output nor errors, for `seconds` (default: a
-    minute). The time between two reads does not count.
-
-    Args:
-        stdin: what it reads: nothing, a file, or `subprocess.PIPE` for `ask`.
-        seconds: how long it may be silent.
+    minute). The time between two reads does not count. Git reads `stdin`, which is a pipe for `ask`.
     """
 
     def __init__(
@@ -250,7 +246,7 @@ def run(arguments: Sequence[str], folder: str, action: str, own: str = "", given
     """Run git in `folder` and wait for it.
 
     Args:
-        arguments: behind `git`; a path among them stands behind `--`.
+        arguments: a path among them stands behind `--`.
         folder: where it runs; with `own` the work tree.
         action: what is being tried, for the error: "read the history".
         own: git's own folder, where that is known.
@@ -272,7 +268,6 @@ def run_as_user(
     """Run git as its user does: with hooks, filters, signing, attributes and file names as patterns.
 
     Args:
-        arguments: behind `git`.
         given: what it reads from standard input.
         settings: of the environment, in addition.
         seconds: how long git, and what it starts, may be silent; by default as `run`.

@@ -17,10 +17,9 @@ CREATE TABLE IF NOT EXISTS removals (name BLOB PRIMARY KEY, id TEXT, new BLOB) W
 
 
 class Removals:
-    """The removals in the history of a commit; what was read is kept, and gone on from.
+    """The removals in the history of a commit; what was read is kept in a database, and gone on from.
 
-    Args:
-        file: the database that keeps them, which can be deleted any time; empty to keep none.
+    Its `file` can be deleted any time; without one, nothing is kept.
     """
 
     def __init__(self, history: History, head: str, file: str = "") -> None:

@@ -256,8 +256,7 @@ class Repository:
     def renames(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
         """Return the files that `commit` has under one name, and the index under another, as git pairs them.
 
-        Args:
-            before: compare with its first parent instead.
+        `before`: those that its first parent has.
         """
         query = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
         base = _require_id(commit)

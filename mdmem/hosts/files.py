@@ -34,11 +34,10 @@ class SourceFiles:
     """Reads files for a workspace.
 
     A link of the workspace that leads out of it is not followed: a repository that was cloned could show any
-    file of its user to a model.
+    file of its user to a model. `hides` says of a place whether it must not be looked at.
 
     Args:
         workspace: an absolute path without links.
-        hides: says of a place whether it must not be looked at.
     """
 
     def __init__(self, workspace: str, hides: Callable[[str], bool] = lambda _: False) -> None:

@@ -68,8 +68,7 @@ def list_wanted(
     Rules without globs stand in AGENTS.md, which every tool reads, or imports. A rule with globs is a file of
     its own for tools that know such rules, and for the others a line in AGENTS.md that says when to read it.
 
-    Args:
-        copied: where the project memory is when that is not AGENTS.md itself, as the workspace names it.
+    `copied` is where the project memory is when that is not AGENTS.md itself, as the workspace names it.
 
     Raises:
         EditRefused: a text holds the marks of a block.
@@ -174,10 +173,8 @@ class Difference:
     """A file of a tool that is not what the source makes of it.
 
     Attributes:
-        path: from the workspace.
         state: missing, outdated, stale (its rule is gone), or what `sync` leaves as it is: edited (somebody
             wrote in its block), foreign (not made by `sync`), refused (it cannot be written).
-        reason: more about it; may be empty.
         before, after: the texts of the file; None where there is none. What is left as it is has `after`
             equal to `before`.
     """
@@ -204,11 +201,9 @@ class Difference:
 
 
 def compare(path: str, text: str | None, wanted: Wanted | None) -> Difference | None:
-    """Compare a file with what is wanted; None when it is so. Outside of block and header no byte changes.
+    """Compare a file with what is wanted, None for no block; return None when it is so.
 
-    Args:
-        text: what it holds; None where there is none.
-        wanted: what its block should hold; None for no block.
+    Outside of block and header no byte changes.
     """
     left = Difference(path=path, state="edited", before=text, after=text)
     try:

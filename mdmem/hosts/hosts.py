@@ -57,7 +57,6 @@ class Host(NamedTuple):
 
     Attributes:
         key: under which its MCP servers stand.
-        user: the files of the user.
         project: the files of a project, relative to its folder; None where the host reads none.
         entry: what an entry there has beside command and arguments.
         edits: the names of its tools that may change files, as its hooks match them.
@@ -284,10 +283,7 @@ def find_project(root: str) -> str:
     """Find the folder of the project that the current folder is in, for local settings.
 
     It is the root of the git repository. Without one, it is the workspace of the vault where that holds the
-    current folder, else the current folder.
-
-    Args:
-        root: the vault's folder; empty when it is gone.
+    current folder, else the current folder. `root` is the vault's folder, empty when that is gone.
 
     Raises:
         Usage: it is the home folder, which is no project, or the current folder is gone.

@@ -33,12 +33,9 @@ _KEPT = "instructions"  # the folder of overwritten files, under `.mdmem/local`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSynced:
-    """What differed from the source.
+    """What differed from the source, and what was written.
 
-    Attributes:
-        differences: of each file that differed.
-        written: the files that were brought up to date.
-        outside: those of them that are no memories, so that `undo` does not touch them.
+    `outside` are the written files that are no memories, so that `undo` does not touch them.
     """
 
     differences: tuple[Difference, ...]

@@ -24,7 +24,6 @@ class SaidFact:
     """A fact or a field of a memory as it is now, and who said it.
 
     Attributes:
-        path: the memory.
         line, last: the numbers of its first and its last line, 1-based.
         kind: of a fact what it is written as, such as "item"; else "field", or "conflict": what a merge left
             between its markers; the lines of ours are facts, too.
@@ -33,7 +32,6 @@ class SaidFact:
         text: its words; of a field, as it is written.
         commit: the last one that changed it; None where `note` says why it is not known.
         date: when that was written, in ISO 8601.
-        author, email: who wrote it.
         agent: who made the change, as the commit says, or who made changes in it; empty where it does not.
         sure: False where somebody else than `agent` may have changed it: the commit also holds a direct edit
             of the memory, or operations of several agents, or changes outside of the namespace.

@@ -100,13 +100,9 @@ class MergeSetup(NamedTuple):
 
 
 def install(root: str, program: str = "mdmem") -> MergeSetup:
-    """Return what makes git merge the memories of a vault, and its mounts, with mdmem.
+    """Return what makes git merge memories and mounts of a vault with mdmem; nothing is written yet.
 
-    Nothing is written yet.
-
-    Args:
-        root: the vault's folder.
-        program: the command that starts mdmem.
+    `root` is the vault's folder, `program` the command that starts mdmem.
 
     Raises:
         EditRefused: another driver has our name, or the marks in the attributes are broken.
@@ -132,9 +128,7 @@ def install(root: str, program: str = "mdmem") -> MergeSetup:
 def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
     """Return what takes out of a repository what `install` put in; nothing is written yet.
 
-    Args:
-        root: the vault's folder.
-        is_vault: otherwise it is any folder of the repository, and the blocks of every vault are taken out.
+    Unless `is_vault`, `root` is any folder of the repository, and the blocks of every vault are taken out.
     """
     repository = Repository.around(root)
     attributes, before = _read_attributes(repository)

@@ -97,9 +97,7 @@ def _list_section(document: Document | None, found: list[Fact]) -> list[Fact]:
 
 
 def target_of(what: str) -> FactTarget | None:
-    """Return what is named by `MEMORY`, `MEMORY#^id`, `MEMORY#HEADING` or `MEMORY:TEXT`.
-
-    None for anything else.
+    """Return what is named by `MEMORY`, `MEMORY#^id`, `MEMORY#HEADING` or `MEMORY:TEXT`; None for others.
 
     Raises:
         PathRefused: the memory is not a path.
@@ -167,7 +165,6 @@ def read_versions(logged: LoggedCommit, tracked: Tracked) -> Iterator[ChangedMem
 
     Raises:
         DocumentRefused: one of them is no memory.
-        GitFailed: git cannot read one.
     """
     for file in logged.files:
         old, new = tracked.find_paths(file)

@@ -136,7 +136,6 @@ class ComparedMemory(NamedTuple):
     """A memory in two states, and what differs.
 
     Attributes:
-        pair: its names.
         before, after: its content; None where it is not there, or cannot be read.
         notes: what is said of it before its facts: of a conflict, of a proposal, and why it is not compared.
         found: what differs in its fields and facts; None where that was not compared.
@@ -153,8 +152,6 @@ class Review:
     """Compares two states of the memories of a namespace.
 
     Args:
-        vault: the memories.
-        tracked: the same in git.
         old: the id of a commit; None before the first one.
         new: the id of a commit; None for what the files hold now.
         paths: memories and folders that are looked at; all without any.
@@ -176,7 +173,6 @@ class Review:
 
         Raises:
             MemoryNotFound: one of the paths is in neither state.
-            GitFailed: git cannot say.
         """
         compared = [each for each in self.compare_pairs(self.find_pairs()) if each.notes or each.found]
         moved = moved_across({each.pair.path: each.found for each in compared if each.found})

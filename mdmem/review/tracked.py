@@ -50,11 +50,8 @@ class MemoryCommit:
     """A commit that touched memories of the namespace.
 
     Attributes:
-        commit: its id.
         date: when it was written, in ISO 8601.
-        author, email: who wrote it.
         agent: who made the changes in it, as it says itself; empty where it does not.
-        operations: what was done.
         ids: the changes in the history of the vault that did it.
         session: in which session; empty where it does not say.
         subject: the first line of its message; empty with `is_part`.
@@ -102,11 +99,7 @@ class Tracked:
 
     @cached_property
     def repository(self) -> Repository:
-        """Find the repository that holds the vault.
-
-        Raises:
-            GitFailed: there is none, or git refuses it.
-        """
+        """Find the repository that holds the vault; see `Repository.around`."""
         return Repository.around(self._vault.root)
 
     @cached_property
@@ -243,13 +236,10 @@ class Tracked:
         return tuple(found)
 
     def document(self, blob: str, path: str) -> Document | None:
-        """Return the memory `path` as a version of it stands in the repository.
-
-        None where it has no such content.
+        """Return the memory `path` as a version of it stands in the repository; None without the content.
 
         Raises:
             VersionRefused: it is no memory: too large, or no text.
-            GitFailed: git cannot read it.
         """
         limits = self._vault.config.limits
         if self._objects is None:
@@ -327,9 +317,8 @@ class Tracked:
     def find_changed(self, commit: str | None) -> Iterator[tuple[str, str | None, str | None]]:
         """Yield the memories that may differ from a commit, without those that git ignores.
 
-        Returns:
-            The path of each, and the object ids of its content in the commit and now: None where it is not
-            there, empty for what the file holds.
+        Each is a path, and the object ids of its content in the commit and now: None where it is not there,
+        empty for what the file holds.
         """
         index = self.history.index(self.names)
         staged = self.history.staged(commit, self.names) if commit else dict.fromkeys(index)

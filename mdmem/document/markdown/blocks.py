@@ -71,7 +71,6 @@ class Heading(NamedTuple):
         level: 1 to 6.
         title: its text, without the marks around it; its lines joined by a space.
         span: all its lines, line ends included.
-        line: the 1-based number of its first line.
         title_span: the title as written, of all its lines.
     """
 
@@ -86,7 +85,6 @@ class Section(NamedTuple):
     """A heading and what stands under it.
 
     Attributes:
-        heading: its heading.
         path: the titles from the outermost heading down to this one.
         span: from the heading to the next heading of its level or above.
         own: what stands under the heading before any other heading.
@@ -110,10 +108,7 @@ class Block(NamedTuple):
 class Definition(NamedTuple):
     """A link reference definition, `[label]: destination`.
 
-    Attributes:
-        label: between its brackets, as written.
-        span: all of it, a line end behind it not included.
-        destination: its span, with the `<>` around it where it has them.
+    The label is as written, the span without a line end; `destination` has the `<>` around it, if any.
     """
 
     label: str
@@ -126,7 +121,6 @@ class Mark(NamedTuple):
 
     Attributes:
         kind: `CODE`, `HTML`, `AUTOLINK` (with its `<>`), `LINK` or `IMAGE`.
-        start, end: where it stands.
         form: of a link or an image "Inline", "Reference", "Collapsed" or "Shortcut"; of an autolink
             "Autolink" or "Email"; of the others "".
         close: of a link or an image, where what stands in its text ends: its bracket closes there or behind.
@@ -149,8 +143,6 @@ class Scan(NamedTuple):
         texts: where links and the like may stand: the span of each paragraph, heading's title and cell.
         marks: what was found in them; a link stands before what its text holds.
         quotes: what stands in such a span and is no text: the marks of quotes before lines of a paragraph.
-        definitions: the link reference definitions.
-        html: the blocks of HTML.
     """
 
     headings: tuple[Heading, ...] = ()

@@ -17,7 +17,6 @@ class Citation(NamedTuple):
         first, last: 1-based lines, both included; None without.
         symbol: "" without; "Class.method" is possible.
         span: from the path to the end of the locator.
-        line: the 1-based number of the line where it begins.
         locator_span: "#L10-L23", ":10-23", "#symbol", the mark included; without one, empty at the end of
             the path.
         pin: the 16 hexadecimal digits of the pin right behind it, `<!-- pin 0123456789abcdef -->`, or "".

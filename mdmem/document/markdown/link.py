@@ -17,8 +17,6 @@ class Link(NamedTuple):
             "field" (in a value of the frontmatter), "html" (`href` or `src` of a tag), "import" (`@a.md`),
             "ref" (`{{< ref "a.md" >}}`, `{% link a.md %}`), "block" (`((id))`).
         embed: whether it shows its target: `![[…]]` or `![…](…)`.
-        span: the whole link as written.
-        line: the 1-based number of the line where it begins.
         target: decoded: unescaped, %-decoded, without `<>`, anchor, query (`?raw=true`) and line (`:3`); ""
             means the memory itself.
         target_span: the target as written; of a "reference", in its definition.

@@ -60,7 +60,6 @@ class FieldChange(NamedTuple):
     """What became of a field of the frontmatter, or of a JSON memory.
 
     Attributes:
-        kind: what became of it.
         key: its keys from the root on; none for a JSON value that is not an object.
         before, after: its value; None also where it is not there.
     """

@@ -31,8 +31,7 @@ class Fact(NamedTuple):
         id: its block id, without the caret; "" without.
         path: the titles of the headings that it stands under, from the outermost on.
         text: its words in one line, without marker and block id; a heading with its marks, code by line.
-        span: its own lines, without the end of the last one.
-        line, last: the numbers of the first and the last line of `span`, 1-based.
+        span: its own lines, `line` to `last`, without the end of the last one.
         parent: the index of the item that it stands in, else of the nearest heading above; None without.
     """
 

@@ -31,8 +31,7 @@ class Trio:
     """One node in three versions, and what becomes of it.
 
     Attributes:
-        nodes: the node in each version; None where it is not there.
-        state: whether it stands, is gone, or is a conflict with all that is below it on either side.
+        state: a conflict takes with it all that is below the node on either side.
         why: what both sides did to it, where it is a conflict.
         is_replaced: whether a side has something else in its place.
         parent, children: its place among those that stand or conflict, in the order of the result.

@@ -120,7 +120,6 @@ def read_marked(text: str, size: int, theirs: str) -> list[Piece]:
 
     Args:
         text: as `git merge-file` prints it; no line of its versions begins with just `size` of one sign.
-        size: how many characters a marker has.
         theirs: the version below the `=` of each conflict.
     """
     found: list[Piece] = []

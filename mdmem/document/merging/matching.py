@@ -39,7 +39,6 @@ class Matching:
     """The nodes of two trees that are the same.
 
     Attributes:
-        old, new: the trees.
         weak: nodes of `old` with a partner that stands in their place and says something else.
         unsure: nodes of `old` that are about as similar to another one as to their partner.
         unmatched: how many nodes of `old` have no partner and were not compared with all others.

@@ -55,9 +55,7 @@ _LONGEST = 60  # characters of a line in a message
 class Merged:
     """What a merge came to.
 
-    Attributes:
-        text: None when there are conflicts; with markers, only where they cannot be marked in the text.
-        conflicts: the places that both sides changed.
+    With conflicts, `text` is None; with markers too, only where they cannot be marked in the text.
     """
 
     text: str | None

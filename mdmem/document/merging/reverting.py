@@ -31,7 +31,7 @@ class TakenBack(NamedTuple):
     """A text in which a change is taken back.
 
     Attributes:
-        text: the text; as it was, with any `refused`.
+        text: as it was, with any `refused`.
         refused: what cannot be taken back, each with its reason.
         skipped: what need not be, since it was taken back already, or others need it; in words.
     """
@@ -206,7 +206,6 @@ class _Cells:
     A key is the number of the first line of a fact, negative for the version before.
 
     Attributes:
-        texts: the lines of each fact.
         gone: the facts of the version that go.
         come: what comes in the place of an earlier fact, by its line.
     """

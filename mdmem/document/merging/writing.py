@@ -47,7 +47,7 @@ class Writer:
     """Writes the body of a merge.
 
     Attributes:
-        written: the nodes that stand in the text, in order, from the root on.
+        written: the nodes that stand in the text, from the root on.
         misplaced: the title of a section that came below another than on either side; empty without.
         composed: the lines of nodes with parts from both sides.
     """

@@ -298,11 +298,9 @@ def unified(
     `git apply` takes it: only `\n` ends a line here, as in git, so a carriage return stays in its line.
 
     Args:
-        before: the text before, or None when there was none.
-        after: the text after, or None when there is none.
+        before, after: None where there is no file.
         path: the file, from the folder that the diff is applied in.
         new_path: its new name, when it is renamed.
-        context: how many equal lines to show around a change.
     """
     renamed = new_path if new_path not in (None, path) else None
     if before == after and not renamed:

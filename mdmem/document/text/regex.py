@@ -76,8 +76,7 @@ class Allowance:
     A pause of the machine refuses nothing: a match that was stopped is tried again with more time from the
     allowance, until nothing is left.
 
-    Args:
-        seconds: of processor time, beside what harmless patterns need.
+    `seconds` are of processor time, beside what harmless patterns need.
     """
 
     def __init__(self, seconds: float = MOST_SECONDS) -> None:
@@ -131,7 +130,7 @@ def foreign(text: str, *, lines: bool = False) -> engine.Pattern[str]:
 
     Args:
         text: in the syntax of the package `regex` in its version 0, which is that of `re` and more.
-        lines: whether `^` and `$` match at lines.
+        lines: `^` and `$` match at lines.
 
     Raises:
         PatternInvalid: it cannot be compiled, or is too long.

@@ -50,35 +50,29 @@ def parse(
     Raises:
         TooDeep: a limit is passed, or an alias contains itself.
     """
-    limits = (max_depth, max_values)
+
+    def build(braces: str = "") -> Parsed:
+        guarded, restore = _replace_misread(text, braces)
+        return _build_tree(_Builder(text, offset, max_depth, max_values, restore, keeps_digits), guarded)
+
     if "{{" in text and PLACEHOLDER.search(text):
-        guarded = _replace_misread(text, "{}")
-        braced = _build_tree(text, offset, *limits, *guarded, keeps_digits=keeps_digits)
+        braced = build("{}")
         if braced.node or not braced.flaws:
             return braced
-        plain = _build_tree(text, offset, *limits, *_replace_misread(text), keeps_digits=keeps_digits)
+        plain = build()
         return braced if plain.flaws else plain
-    return _build_tree(text, offset, *limits, *_replace_misread(text), keeps_digits=keeps_digits)
+    return build()
 
 
-def _build_tree(
-    text: str,
-    offset: int,
-    max_depth: int,
-    max_values: int,
-    guarded: str,
-    restore: dict[int, str],
-    *,
-    keeps_digits: bool,
-) -> Parsed:
-    builder = _Builder(text, offset, max_depth, max_values, restore, keeps_digits)
+def _build_tree(builder: _Builder, guarded: str) -> Parsed:
     try:
         for event in yaml.parse(guarded, Loader=yaml.CSafeLoader):
             builder.take(event)
     except yaml.YAMLError as error:
         if getattr(error, "problem", None) == _NESTED_TOO_DEEPLY:
-            raise TooDeep("values are nested too deeply", max_depth, offset) from None
-        return Parsed(None, (*sorted(builder.flaws), _describe_error(text, offset, error)))
+            raise TooDeep("values are nested too deeply", builder.max_depth, builder.offset) from None
+        flaw = _describe_error(builder.text, builder.offset, error)
+        return Parsed(None, (*sorted(builder.flaws), flaw))
     return Parsed(builder.root, tuple(sorted(builder.flaws)))
 
 

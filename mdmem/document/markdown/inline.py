@@ -272,31 +272,17 @@ class _Finder:
 
     def _find_wikilinks(self, marks: Sequence[Mark]) -> list[Link]:
         """Return the wikilinks, each in one text, with its brackets in no code, HTML or autolink."""
-        text, texts, found = self._text, self._texts, []
-        opaque = _spans_of(marks)
-        at = text.find("[[", texts[0].start) if texts else -1
-        while at >= 0:
-            number = bisect_right(texts, (at, len(text)))
-            room = texts[number - 1]
-            if at >= room.end:
-                if number == len(texts):
-                    break
-                at = text.find("[[", texts[number].start)
+        text, opaque, found = self._text, _spans_of(marks), []
+        for matched in link.WIKILINK.finditer(text, *self._text_bounds) if self._texts else ():
+            at, end = matched.span()
+            room = self._texts[bisect_right(self._texts, (at, len(text))) - 1]
+            is_cut = end > room.end or any(is_within(opaque, each) for each in (at, end - 2, end - 1))
+            if is_cut or _is_escaped(text, at):
                 continue
-            stop = at + 1
-            if not _is_escaped(text, at) and not is_within(opaque, at):
-                matched = link.WIKILINK.match(text, at, room.end)
-                if (
-                    matched
-                    and not is_within(opaque, matched.end() - 2)
-                    and not is_within(opaque, matched.end() - 1)
-                ):
-                    embed = room.start < at and text[at - 1] == "!" and not _is_escaped(text, at - 1)
-                    wikilink = link.wikilink(matched, self._line(at - embed), embed=embed)
-                    if wikilink:
-                        found.append(wikilink)
-                        stop = matched.end()
-            at = text.find("[[", stop)
+            embed = room.start < at and text[at - 1] == "!" and not _is_escaped(text, at - 1)
+            wikilink = link.wikilink(matched, self._line(at - embed), embed=embed)
+            if wikilink:
+                found.append(wikilink)
         return found
 
     def _take_link(self, mark: Mark) -> int:

@@ -60,7 +60,7 @@ _HASH = regex(r"(?:[^&#]++|&#(?=[0-9xX]{1,8}[0-9A-Fa-f]*;)|&)*+#")
 _PERCENT = regex(r"(?:%[0-9A-Fa-f]{2})+")
 # Target, anchor and alias. The bar may have a backslash before it: in a table it has to.
 WIKILINK = regex(
-    r"!?\[\[((?:[^\[\]#|\\\r\n]++|\\(?!\|))*+)"
+    r"\[\[((?:[^\[\]#|\\\r\n]++|\\(?!\|))*+)"
     r"(?:#((?:[^\[\]|\\\r\n]++|\\(?!\|))*+))?+(?:\\?\|([^\[\]\r\n]*+))?+\]\]"
 )
 

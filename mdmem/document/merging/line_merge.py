@@ -6,6 +6,7 @@ same.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -14,6 +15,12 @@ from typing import NamedTuple
 from mdmem.document.merging.conflict import count_contested
 from mdmem.document.text.diff import Versions, regions
 from mdmem.document.text.lines import whole_lines
+
+# A conflict between markers of some size; what stands in the base may be missing.
+_MARKED = (
+    r"(?ms)^<{{{0}}}(?!<)[^\n]*\n(?P<ours>.*?)(?:^\|{{{0}}}(?!\|)[^\n]*\n(?P<base>.*?))?"
+    r"^={{{0}}}(?!=)[^\n]*\n(?P<theirs>.*?)^>{{{0}}}(?!>)[^\n]*\n"
+)
 
 
 class Piece(NamedTuple):
@@ -123,23 +130,14 @@ def read_marked(text: str, size: int, theirs: str) -> list[Piece]:
         theirs: the version below the `=` of each conflict.
     """
     found: list[Piece] = []
-    parts: dict[str, list[str]] = {"": []}
-    sign, reached = "", 0
-    for line in whole_lines(text):
-        is_marker = line[0] in "<|=>" and line.startswith(line[0] * size) and line[size : size + 1] != line[0]
-        if not is_marker:
-            parts.setdefault(sign, []).append(line)
-            continue
-        sign = line[0]
-        if sign == "<":
-            found.append(Piece("".join(parts[""])))
-            parts = {}
-        elif sign == ">":
-            ours, base, yours = ("".join(parts.get(each, ())) for each in "<|=")
-            at = max(theirs.find(yours, reached), reached)
-            found.append(Piece("", Versions(base, ours, yours), len(whole_lines(theirs, 0, at))))
-            parts, sign, reached = {"": []}, "", at + len(yours)
-    return [*found, Piece("".join(parts[""]))]
+    reached = seen = 0
+    for place in re.finditer(_MARKED.format(size), text):
+        base, ours, yours = (place[each] or "" for each in Versions._fields)
+        at = max(theirs.find(yours, seen), seen)
+        found.append(Piece(text[reached : place.start()]))
+        found.append(Piece("", Versions(base, ours, yours), len(whole_lines(theirs, 0, at))))
+        reached, seen = place.end(), at + len(yours)
+    return [*found, Piece(text[reached:])]
 
 
 def is_clean(pieces: Iterable[Piece]) -> bool:

@@ -24,7 +24,6 @@ OBJECT_ID = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # -------------------------------------------------------------------------------------------- old content
 
 
-_CHUNK = 1 << 20
 _PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 _LACKS = (
     "this partial clone lacks it, and nothing is fetched here; fetch it with git itself, as by a checkout"
@@ -41,7 +40,7 @@ class Objects:
     """Reads files as they were; one process serves all reads. To be used from one thread at a time."""
 
     def __init__(self, folder: str, limit: int) -> None:
-        """Read from the repository at `folder`; a blob of more than `limit` bytes is not kept in memory."""
+        """Read from the repository at `folder`; a blob of more than `limit` bytes is not read."""
         self.folder = folder
         self.limit = limit
         self._process: GitProcess | None = None
@@ -97,16 +96,15 @@ class Objects:
         if other is None:
             return None  # "… missing"
         size = int(other["size"])
-        content = None
-        if blob and size <= self.limit:
-            content = _read_exactly(from_git, size)
-        else:
-            _skip_bytes(from_git, size)
-        if from_git.read(1) != b"\n":
+        if size > self.limit:
+            self.close()  # what it prints is not read
+            if blob:
+                raise TooLong
+            return None
+        content = from_git.read(size)
+        if len(content) != size or from_git.read(1) != b"\n":
             raise EOFError
-        if blob and content is None:
-            raise TooLong
-        return content
+        return content if blob else None
 
     def _send_request(self, name: bytes) -> BufferedReader:
         """Ask for an object, and return the stream that the answer comes from."""
@@ -116,21 +114,6 @@ class Objects:
             self._printed = BufferedReader(self._process)
         self._process.ask(name + b"\n")
         return self._printed
-
-
-def _read_exactly(stream: BufferedReader, size: int) -> bytes:
-    content = stream.read(size)
-    if len(content) != size:
-        raise EOFError
-    return content
-
-
-def _skip_bytes(stream: BufferedReader, size: int) -> None:
-    while size:
-        chunk = stream.read(min(size, _CHUNK))
-        if not chunk:
-            raise EOFError
-        size -= len(chunk)
 
 
 # ------------------------------------------------------------------------------------------------ history

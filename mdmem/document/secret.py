@@ -217,13 +217,7 @@ FORMATS = (
     _token("Apify token", "apify_api_", "[A-Za-z0-9]{36}"),
     _token("Weights and Biases key", "wandb_v1_", "[A-Za-z0-9_-]{40,}"),
     # www.twilio.com/docs/iam/api-keys; a token has no prefix, but a name or its account before it
-    Form(
-        "Twilio key",
-        ("SK",),
-        rf"SK(?:(?<![A-Za-z0-9]SK)|(?<=\\[nrt]SK))[0-9a-fA-F]{{32}}{_END}",
-        begins="",
-        place="start",
-    ),
+    _token("Twilio key", "SK", "[0-9a-fA-F]{32}"),
     Form(
         "Twilio token",
         ("TWILIO", "twilio", "Twilio"),
@@ -231,13 +225,7 @@ FORMATS = (
         rf"(?:\\?[\"'])?[ \t]{{0,3}}[=:][ \t]{{0,3}}(?:\\?[\"'])?([0-9A-Za-z]{{32}}){_END}",
         place="text",
     ),
-    Form(
-        "Twilio token",
-        ("AC",),
-        rf"AC(?:(?<![A-Za-z0-9]AC)|(?<=\\[nrt]AC))[0-9a-f]{{32}}:([0-9a-f]{{32}}){_END}",
-        begins="",
-        place="start",
-    ),
+    _token("Twilio token", "AC", "[0-9a-f]{32}:([0-9a-f]{32})"),
     # www.twilio.com/docs/sendgrid/ui/account-and-settings/api-keys
     _token("SendGrid key", "SG.", r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
     _token("Brevo key", "xkeysib- xsmtpsib-", "[a-f0-9]{64}-[A-Za-z0-9]{16}"),
@@ -290,12 +278,7 @@ FORMATS = (
     _token("Trello token", "ATTA", "[A-Za-z0-9]{72}"),
     _token("Airtable token", "pat", r"[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
     _token("ClickUp token", "pk_", "[0-9]{5,10}_[A-Z0-9]{32}"),
-    Form(
-        "Asana token",
-        tuple(f"{digit}/1" for digit in "012"),
-        r"[0-2]/1[0-9]{12,15}(?:/1[0-9]{12,15})?:[a-f0-9]{32}",
-        place="start",
-    ),
+    _token("Asana token", "0/1 1/1 2/1", "[0-9]{12,15}(?:/1[0-9]{12,15})?:[a-f0-9]{32}"),
     _token("Figma token", "figd_ figdr_ figo_ figoh_ figor_ figu_ figur_", "[A-Za-z0-9_-]{38,}"),
     _token("Canva secret", "cnvca", "[A-Za-z0-9_-]{40,60}"),
     _token("Intercom token", "dG9rO", "[A-Za-z0-9+/_-]{50,60}={0,2}"),
@@ -393,11 +376,10 @@ FORMATS = (
     _token("Twitch token", "oauth:", "[a-z0-9]{30}"),
     _token("LinkedIn secret", "WPL_AP1.", "[A-Za-z0-9.=]{16,30}"),
     _token("Dropbox token", "sl.", r"(?:u\.)?[A-Za-z0-9_-]{120,}"),
-    Form(
+    _token(
         "Discord token",
-        ("MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"),
-        rf"(?:M[Tjz]|N[DTjz]|O[DT])[A-Za-z0-9_-]{{22,26}}\.[A-Za-z0-9_-]{{6,7}}\.[A-Za-z0-9_-]{{27,40}}{_END}",
-        place="start",
+        "MT Mj Mz ND NT Nj Nz OD OT",
+        r"[A-Za-z0-9_-]{22,26}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,40}",
     ),
     _token(
         "Discord webhook",

@@ -345,9 +345,7 @@ def parse(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
     """Read the bytes of the memory at `path`; its suffix says whether they are Markdown or JSON.
 
     Raises:
-        TooLarge: more bytes than the limit.
-        BinaryContent: a NUL byte.
-        NotUtf8: bytes that are not UTF-8.
+        TooLarge, BinaryContent, NotUtf8: they cannot be a memory.
     """
     if len(data) > limits.max_bytes:
         raise TooLarge(path=path, size=len(data), limit=limits.max_bytes)

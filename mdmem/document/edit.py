@@ -95,7 +95,6 @@ def replace(
     r"""Replace text that occurs exactly as often as expected.
 
     Args:
-        document: where to look, frontmatter included.
         old: the literal text, in which `\n` is whatever ends lines there; with `regex`, a pattern of the
             package `regex`, which are those of Python's `re` and more; `^` and `$` match at lines.
         new: what stands there afterwards; with `regex`, `\1` and `\g<name>` stand for groups.

@@ -131,10 +131,8 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
     style.
 
     Args:
-        document: the memory; the edits are of its `text`.
         key: the path of the field, dotted (`source.type`, `tags.0`) or as a sequence of keys. A key of digits
             is an index where its parent is a list.
-        value: any JSON value.
 
     Raises:
         EditRefused: the frontmatter or JSON cannot be read, a key on the way stands twice, a value on the way
@@ -180,7 +178,6 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
 
     The parent of a removed last field becomes `{}` or `[]`. Frontmatter that is as `set_field` would have
     made it goes with its last field; other frontmatter without fields stays, empty, as it was before.
-
 
     Raises:
         FieldNotFound: there is no such field.

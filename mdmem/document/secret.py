@@ -82,7 +82,6 @@ class Form(NamedTuple):
 
 
 def _token(kind: str, prefixes: str, rest: str) -> Form:
-    """Make the form of a token: a prefix and a rest."""
     marks = tuple(prefixes.split())
     return Form(kind, marks, f"(?:{'|'.join(map(re.escape, marks))})(?:{rest}){_END}", place="start")
 
@@ -538,9 +537,8 @@ def find(
 ) -> list[Secret]:
     """Return the secrets in a text that are not allowed, in order.
 
-    Args:
-        spans: look only into the lines that these touch, given in order; everywhere without.
-        allow: the first digits of the SHA-256 of those that are allowed.
+    Only the lines that `spans` touch, given in order, are looked into; `allow` has the first digits of the
+    SHA-256 of secrets that are allowed.
     """
     lines = [Span(0, len(text))] if spans is None else list(_expand_to_lines(text, spans))
     suspects = _find_suspected_forms("\n".join([text[slice(*line)] for line in lines]))

@@ -104,9 +104,7 @@ class WorkTree:
     def commit(self, files: Sequence[Pending], message: str, seconds: float) -> str:
         """Commit files as they are now, and nothing else; the id of the commit.
 
-        Args:
-            files: none of them has a `why_not`.
-            seconds: how long git, hooks and signing may be silent.
+        None of the files has a `why_not`. For `seconds`, git, hooks and signing may be silent.
 
         Raises:
             GitFailed: git does not do it, or what it starts refuses; with what was said.

@@ -134,9 +134,7 @@ def find_read_by_host(host: str, folder: str, source: SourceFiles) -> frozenset[
     Returns absolute paths without links; none for a folder outside of the workspace, or for a host that may
     read none. The user's own files, and the user's settings of the host, are not looked at.
 
-    Args:
-        host: `claude`, `codex`, `copilot-cli`, `cursor`, `vscode`, or any other.
-        folder: where it starts, an absolute path or one below the workspace.
+    The folder is an absolute path, or one below the workspace.
     """
     folder = os.path.normpath(os.path.join(source.workspace, folder))
     if host not in _READERS or not is_under(folder, source.workspace):

@@ -280,8 +280,7 @@ class Steps:
         """Return who made a row, whether that is sure, and by which operations.
 
         Args:
-            maker: what the history of the vault knows.
-            commit: the commit that git names for the row, if any; it tells of changes made elsewhere.
+            commit: what git names for the row, if any; it tells of changes made elsewhere.
             is_part: whether the commit also changes what is outside of the namespace.
         """
         if maker.entries:

@@ -50,7 +50,6 @@ class Git(KindVerbs[R]):
             path: only those that touched this memory, under whatever name.
             anchor: only commits that changed one part of that memory: a section, named by its heading, or a
                 block, named by `^` and its id.
-            limit: at most this many.
 
         Raises:
             PathRefused: `path` cannot name a memory of this namespace.
@@ -103,9 +102,6 @@ class Git(KindVerbs[R]):
 
     def install(self, program: str = "mdmem") -> MergeSetup:
         """Return what makes git merge the memories with mdmem; nothing is written before it is applied.
-
-        Args:
-            program: the command that starts mdmem.
 
         Raises:
             Usage: a namespace is bound: git is set up for the whole vault.
@@ -171,7 +167,6 @@ class Git(KindVerbs[R]):
         the last commit. Nothing is committed; `undo` takes it back.
 
         Args:
-            path: the memory.
             rows: the `row` of each, as `review` has it.
 
         Raises:

@@ -66,7 +66,6 @@ def merge_files(
     Args:
         base, ours, theirs: the files that hold the three versions.
         path: the file that they are versions of, from the top of the work tree, which is the current folder.
-        size: how many characters a conflict marker has.
         labels: what the markers call `base`, `ours` and `theirs`.
 
     Raises:

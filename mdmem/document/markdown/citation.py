@@ -116,8 +116,7 @@ def in_code(content: str) -> tuple[str, Locator] | None:
 def in_prose(text: str, at: int, start: int, end: int) -> tuple[str, Locator, int, int] | None:
     """Find an unmarked citation with its locator at `at`, between `start` and `end`.
 
-    Returns:
-        The path and the locator; the offsets where the path begins, and where the locator ends.
+    Return the path, the locator, and the offsets where the path begins and where the locator ends.
     """
     if at == start or text[at - 1].isspace():
         return None
@@ -137,9 +136,7 @@ def in_prose(text: str, at: int, start: int, end: int) -> tuple[str, Locator, in
 def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
     """Return what a Markdown link cites: a file that is not a memory, or lines of it.
 
-    Args:
-        target: its decoded destination up to the "#".
-        anchor: what stands behind that.
+    `target` is its decoded destination up to the "#".
     """
     path, colon, lines = target.rpartition(":")
     if colon and _extension_of(path) and (found := _LOCATOR.fullmatch(f":{lines}")):

@@ -69,9 +69,8 @@ def merge_fields(
     Lines of YAML depend on each other in more ways than their keys show (anchors, text of several lines), so
     whoever uses the text must check that it reads as the value.
 
-    Args:
-        fronts: their frontmatter, without flaws; it may be absent.
-        conflicts: takes those that are found; with any, the value means nothing, nor does unmarked text.
+    Frontmatter in `fronts` has no flaws, and may be absent. `conflicts` takes those that are found; with any,
+    the value means nothing, nor does unmarked text.
     """
     blocks = complete(documents.paired(fronts, _read_frontmatter_block))
     if not blocks:

@@ -83,8 +83,7 @@ def _number(data: bytes, table: bytes) -> int:
 def counter(*, estimated: bool = False) -> Callable[[str], int]:
     """Return what counts tokens: a tokenizer if one is installed (extra `tokens`), else `estimate`.
 
-    Args:
-        estimated: take `estimate` in every case; loading a tokenizer takes half a second.
+    `estimated`: take `estimate` in every case; loading a tokenizer takes half a second.
     """
     if estimated:
         return estimate

@@ -81,10 +81,8 @@ class Objects:
                 raise
             except EOFError:
                 self.close()
-                raise OSError(_LACKS if self._is_partial() else "its answer broke off") from None
-
-    def _is_partial(self) -> bool:
-        return run(["config", "--get-regexp", _PROMISED], self.folder, "read the settings").status == 0
+                asked = run(["config", "--get-regexp", _PROMISED], self.folder, "read the settings")
+                raise OSError("its answer broke off" if asked.status else _LACKS) from None
 
     def _read_answer(self, name: bytes) -> bytes | None:
         from_git = self._send_request(name)

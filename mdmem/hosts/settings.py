@@ -242,7 +242,10 @@ def _take_out(path: str, text: str) -> str | None:
         # What would be empty without it goes with it.
         while len(keys) > 1 and len(_value_at(values, keys[:-1])) == 1:
             keys = keys[:-1]
-        text = _remove_value(path, text, keys)
+        if path.endswith(".toml"):
+            text = _remove_from_toml(path, text, keys)
+        else:
+            text = splice(text, unset_field(_read_json(path, text), keys), path)
     # A file of our entries alone, which a teammate may have committed, goes with them.
     is_left = bool(text.strip()) if path.endswith(".toml") else bool(values.keys() - {*VERSION})
     return text if is_left or was_there else None
@@ -272,12 +275,6 @@ def _add_values(path: str, text: str, additions: Sequence[Addition]) -> str:
         new = [value] if is_item and items is None else value
         document = spliced(document, set_field(document, place, new))
     return document.text
-
-
-def _remove_value(path: str, text: str, keys: Sequence[Key]) -> str:
-    if path.endswith(".toml"):
-        return _remove_from_toml(path, text, keys)
-    return splice(text, unset_field(_read_json(path, text), keys), path)
 
 
 def _with_additions(values: dict[str, Any], additions: Sequence[Addition]) -> dict[str, Any]:

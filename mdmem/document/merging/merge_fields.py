@@ -419,7 +419,9 @@ class _JsonMerge:
 
     def merge_value(self, path: KeyPath, nodes: Versions[Node | None]) -> str | None:
         """Return the text of a value; None when it is gone."""
-        texts = self.documents.paired(nodes, _source_of)
+        texts = self.documents.paired(
+            nodes, lambda document, node: document.text[slice(*node.span)] if node else None
+        )
         agreed = texts.agreed()
         if agreed:
             return agreed[0]
@@ -453,7 +455,8 @@ class _JsonMerge:
         return layout.join_parts(other, parts)
 
     def _merge_objects(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
-        nodes_by_key = Versions(base, ours, theirs).map(_nodes_by_key)
+        members = Versions(base, ours, theirs).map(lambda node: node.members if node else ())
+        nodes_by_key = members.map(lambda side: {member.key: member.node for member in side})
         names = {
             member.key: document.text[member.key_span.start : member.node.span.start]
             for document, node in zip(self.documents[1:], (ours, theirs), strict=True)
@@ -474,10 +477,6 @@ class _JsonMerge:
         return layout.join_parts(other, parts)
 
 
-def _nodes_by_key(node: Node | None) -> dict[str, Node]:
-    return {member.key: member.node for member in node.members} if node else {}
-
-
 def _list_scalars(node: Node | None) -> dict[_Scalar, Span] | None:
     """Return the items of a JSON list by value; None if they are not scalars, each once."""
     if node is None:
@@ -486,7 +485,3 @@ def _list_scalars(node: Node | None) -> dict[_Scalar, Span] | None:
         return None
     places = {(type(item.value).__name__, item.value): item.span for item in node.items}
     return places if len(places) == len(node.items) else None
-
-
-def _source_of(document: Document, node: Node | None) -> str | None:
-    return document.text[slice(*node.span)] if node else None

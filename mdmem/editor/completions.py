@@ -152,7 +152,7 @@ class _Typing:
         folder, outlines = source.rpartition("/")[0], self._around.outlines
         fitting: list[list[str]] = [[] for _ in range(_WORST + 1)]
         for path, each in outlines.items():
-            if (rank := _rank_called(wanted, each.called)) is not None and path != source:
+            if (rank := _rank(wanted, each.called)) is not None and path != source:
                 fitting[rank].append(path)
 
         def distance(path: str) -> tuple[bool, int, int, str]:
@@ -164,7 +164,9 @@ class _Typing:
         for path in islice(namable, self._limit):
             title, called = outlines[path].title, outlines[path].called.strip("\n").split("\n")
             label = _show(title or without_suffix(path.rpartition("/")[2]))
-            name = min(called, key=lambda each: _rank(wanted, each) or 0 if wanted in each else _WORST)
+            name = min(
+                called, key=lambda each: _rank(wanted, f"\n{each}\n") or 0 if wanted in each else _WORST
+            )
             items.append(Completion(label, path, MEMORY, TextEdit(*span, write(path)), name))
         return Completions(tuple(items), sum(map(len, fitting)) - len(items))
 
@@ -172,11 +174,8 @@ class _Typing:
 
     def _complete_anchor(self, path: str | None, mark: str, before: str) -> Completions:
         """Offer the headings and blocks of a memory for an anchor; `before` is to be written before it."""
-        if path is None or not path.endswith(MARKDOWN_SUFFIXES):
-            return _NONE
-        try:
-            target = self._around.read(path)
-        except MdmemError:
+        target = self._read_target(path)
+        if target is None:
             return _NONE
         end, tail = self._close(_REST_OF_ANCHOR)
         span = Span(self._offset - len(mark), end)
@@ -184,21 +183,29 @@ class _Typing:
             return self._offer(mark, self._list_blocks(target, span, before, tail))
         return self._offer(mark, self._list_headings(target, span, tail))
 
+    def _read_target(self, path: str | None) -> Document | None:
+        """Return the memory with anchors that is at `path`; None where there is none."""
+        with suppress(MdmemError):
+            return self._around.read(path) if path and path.endswith(MARKDOWN_SUFFIXES) else None
+        return None
+
     def _offer(self, typed: str, items: Iterable[Completion]) -> Completions:
         wanted = typed.casefold()
         ranked = [
             (rank, n, item)
             for n, item in enumerate(items)
-            if (rank := _rank(wanted, item.filter)) is not None
+            if (rank := _rank(wanted, f"\n{item.filter.casefold()}\n")) is not None
         ]
         ranked.sort(key=lambda each: each[:2])
         found = tuple(item for _, _, item in ranked[: self._limit])
         return Completions(found, max(0, len(ranked) - self._limit))
 
-    def _list_headings(self, target: Document, span: Span, tail: str) -> Iterator[Completion]:
+    def _list_headings(
+        self, target: Document, span: Span, tail: str, *, as_slug: bool = False
+    ) -> Iterator[Completion]:
         headings = anchor.headings(target.sections)
         for number, heading in enumerate(headings):
-            if way := anchor.spell(headings, number):
+            if way := heading.slug if as_slug else anchor.spell(headings, number):
                 edit = TextEdit(*span, way + tail)
                 label = _show(anchor.plain(heading.path[-1])) or way
                 yield Completion(label, f"line {heading.line}", HEADING, edit, way)
@@ -252,19 +259,10 @@ class _Typing:
         tail = "" if following in {")", ">", " ", "\t"} and following else ">)" if is_angle else ")"
         if mark is not None:
             meant = resolve(self._around, percent_decoded(typed), self._document.path, as_path=True)
-            span = Span(self._offset - len(mark), end)
-            if meant.path is None or not meant.path.endswith(MARKDOWN_SUFFIXES):
-                return _NONE
-            with suppress(MdmemError):
-                headings = anchor.headings(self._around.read(meant.path).sections)
-                items = (
-                    Completion(
-                        _show(h.path[-1]), f"line {h.line}", HEADING, TextEdit(*span, h.slug + tail), h.slug
-                    )
-                    for h in headings
-                )
-                return self._offer(mark, items)
-            return _NONE
+            span, target = Span(self._offset - len(mark), end), self._read_target(meant.path)
+            return (
+                self._offer(mark, self._list_headings(target, span, tail, as_slug=True)) if target else _NONE
+            )
         span = Span(self._offset - len(typed), end)
 
         def write(path: str) -> str:
@@ -383,11 +381,11 @@ class _Typing:
 
 def explain(guide: FieldGuide) -> str:
     """Return what a schema says of a field, as Markdown in which nothing of it means anything."""
-    parts = [_escape(guide.description)] if guide.description else []
+    parts = [escaped(guide.description)] if guide.description else []
     if guide.choices:
         parts.append("One of " + ", ".join(f"`{_show(str(each))}`" for each in guide.choices[:20]) + ".")
     elif guide.types:
-        parts.append(f"{_escape(_show_types(guide))}.")
+        parts.append(f"{escaped(_show_types(guide))}.")
     if guide.is_required:
         parts.append("It has to be there.")
     return " ".join(parts)
@@ -397,7 +395,8 @@ def _show_types(guide: FieldGuide) -> str:
     return " or ".join(each for each in guide.types if each != "null")
 
 
-def _escape(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return a text as Markdown in which nothing of it means anything."""
     return re.sub(r"([\\`*_{}\[\]<>()#!|&])", r"\\\1", _show(text, 400))
 
 
@@ -406,23 +405,14 @@ def _show(text: str, most: int = _MOST_SHOWN) -> str:
     return clipped(in_line(" ".join(text.split())), most)
 
 
-def _rank_called(wanted: str, called: str) -> int | None:
-    """Return how well the best of several names fits, one a line; as `_rank`."""
+def _rank(wanted: str, called: str) -> int | None:
+    """Return how well the best of several names fits, one a line: see `MemoryOutline.called`.
+
+    It is equal, begins so, a word of it does, it holds what is wanted, or its letters in order.
+    """
     if wanted not in called:
         letters = iter(called)
         return _WORST if all(letter in letters for letter in wanted) else None
     if f"\n{wanted}" in called:
         return int(f"\n{wanted}\n" not in called)
     return 2 if any(f"{mark}{wanted}" in called for mark in _MARKS) else 3
-
-
-def _rank(wanted: str, name: str) -> int | None:
-    """Return how well a name fits: it is equal, begins so, a word does, holds it, or its letters in order."""
-    folded = name.casefold()
-    at = folded.find(wanted)
-    if at == 0:
-        return 0 if len(folded) == len(wanted) else 1
-    if at > 0:
-        return 2 if not folded[at - 1].isalnum() else 3
-    letters = iter(folded)
-    return _WORST if all(letter in letters for letter in wanted) else None

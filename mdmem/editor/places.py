@@ -22,7 +22,7 @@ from mdmem.document.text.lines import Lines
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, fenced, first_of, visible
 from mdmem.document.tree import Node
-from mdmem.editor.completions import explain
+from mdmem.editor.completions import escaped, explain
 from mdmem.errors import CANNOT_READ, EditRefused, MdmemError, plural
 from mdmem.index.code.citations import Judgement, judge
 from mdmem.index.code.workspace import Source, Workspace
@@ -202,7 +202,8 @@ def find_targets(around: Overlay, document: Document, offset: int) -> list[Goal]
     if isinstance(standing.what, Link):
         found = _follow_link(around, document, standing.what)
     elif isinstance(standing.what, Citation):
-        found = [(spot, spot.span) for spot in _follow_citation(around, document, standing.what)[:1]]
+        spot = _judge_citation(around, document, standing.what)[1]
+        found = [(spot, spot.span)] if spot else []
     elif isinstance(standing.what, Tag):
         found = []
     else:
@@ -243,11 +244,6 @@ def _find_anchor(around: Overlay, document: Document, mark: str) -> tuple[Spot, 
     return spot_in(around, document, block if target.rule == "block" else next(titles, block)), target.span
 
 
-def _follow_citation(around: Overlay, document: Document, citation: Citation) -> list[Spot]:
-    """Return where the code is that is cited; nothing where it is gone."""
-    return [spot for spot in (_judge_citation(around, document, citation)[1],) if spot]
-
-
 def _judge_citation(around: Overlay, document: Document, citation: Citation) -> tuple[Judgement, Spot | None]:
     """Return what became of a citation, and where the code is now."""
     seen = around.first_seen(document.path)
@@ -273,7 +269,8 @@ def list_links(around: Overlay, document: Document) -> list[Leads]:
         if target:
             found.append(Leads(link.target_span if link.target else link.span, target[0]))
     for citation in document.citations:
-        found += [Leads(citation.span, spot) for spot in _follow_citation(around, document, citation)]
+        _, spot = _judge_citation(around, document, citation)
+        found += [Leads(citation.span, spot)] if spot else []
     return found
 
 
@@ -405,7 +402,7 @@ def _describe_link(around: Overlay, document: Document, link: Link) -> str:
 def _describe_citation(around: Overlay, document: Document, citation: Citation) -> str:
     judgement, spot = _judge_citation(around, document, citation)
     against = f" (compared with {judgement.against})" if judgement.against else ""
-    reason = f": {_escape(judgement.reason)}" if judgement.reason else ""
+    reason = f": {escaped(judgement.reason)}" if judgement.reason else ""
     parts = [f"{_code(judgement.path)} is {judgement.state}{against}{reason}."]
     if spot and spot.lines and spot.span.end:
         suffix = os.path.splitext(judgement.path)[1].removeprefix(".")
@@ -431,10 +428,6 @@ def _code(text: str) -> str:
     ticks = "`" * (max(map(len, _TICKS.findall(shown)), default=0) + 1)
     pad = " " if "`" in shown else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"
-
-
-def _escape(text: str) -> str:
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#!|&" else c for c in " ".join(text.split()))
 
 
 def _name_few(paths: list[str] | tuple[str, ...]) -> str:

@@ -41,9 +41,7 @@ class Answers:
     def __init__(self, client: types.ClientCapabilities) -> None:
         self.edits = WorkspaceEdits(client)
         document = client.text_document or types.TextDocumentClientCapabilities()
-        definition, symbol = document.definition, document.document_symbol
-        self._has_links = bool(definition and definition.link_support)
-        self._has_tree = bool(symbol and symbol.hierarchical_document_symbol_support)
+        self._has_links = bool(document.definition and document.definition.link_support)
         self._hover_format = _choose_format(document.hover.content_format if document.hover else None)
         item = document.completion.completion_item if document.completion else None
         self._about_format = _choose_format(item.documentation_format if item else None)
@@ -114,19 +112,10 @@ class Answers:
             found.append(types.DocumentLink(text.range(span), asked.uri_of(spot.file) + at))
         return found
 
-    def outline(self, asked: Asked) -> list[Any]:
-        """Return the headings of a document, below each other where the client takes that."""
-        text, items = asked.text, asked.editing.outline(asked.path)
-        if self._has_tree:
-            return [_describe_heading(text, item) for item in items]
-        return [
-            types.SymbolInformation(
-                location=types.Location(asked.uri, text.range(item.name_span)),
-                name=item.name,
-                kind=types.SymbolKind.String,
-            )
-            for item in _flatten(items)
-        ]
+    @staticmethod
+    def outline(asked: Asked) -> list[types.DocumentSymbol]:
+        """Return the headings of a document, each with those below it."""
+        return [_describe_heading(asked.text, item) for item in asked.editing.outline(asked.path)]
 
     @staticmethod
     def symbols(asked: Asked, items: Iterable[NamedPlace]) -> list[types.SymbolInformation]:
@@ -169,11 +158,3 @@ def _describe_heading(text: TextPositions, item: OutlineItem) -> types.DocumentS
         selection_range=text.range(item.name_span),
         children=[_describe_heading(text, each) for each in item.children],
     )
-
-
-def _flatten(items: Iterable[OutlineItem]) -> Iterable[OutlineItem]:
-    waiting = list(items)[::-1]
-    while waiting:
-        item = waiting.pop()
-        yield item
-        waiting += item.children[::-1]

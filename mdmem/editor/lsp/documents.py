@@ -94,14 +94,13 @@ class Documents:
 
     def open(self, uri: str, version: int, text: str) -> OpenDocument | None:
         """Take a document that was opened; None for one that is no memory."""
-        named = file_of(uri)
-        found = self.vaults.find(named) if named else None
-        if named is None or found is None:
+        found = self._find_memory(uri)
+        if found is None:
             return None
         vault, path = found
         file = vault.editing.file(path)
         self._files = {each: real for each, real in self._files.items() if real != file}
-        self._files[named] = file
+        self._files[file_of(uri) or ""] = file
         return self._take(OpenDocument(uri, vault, path, version, text))
 
     def change(self, uri: str, version: int, text: str) -> OpenDocument | None:
@@ -113,8 +112,7 @@ class Documents:
         """
         document = self.find(uri)
         if document is None:
-            named = file_of(uri)
-            if named and self.vaults.find(named):
+            if self._find_memory(uri):
                 raise ValueError(f"{uri} was changed before it was opened")
             return None
         if version < document.version:
@@ -144,6 +142,10 @@ class Documents:
         file = self._files.get(file_of(uri) or "")
         return self.opened.get(file) if file else None
 
+    def _find_memory(self, uri: str) -> tuple[ServedVault, str] | None:
+        named = file_of(uri)
+        return self.vaults.find(named) if named else None
+
     def at(self, vault: ServedVault, path: str) -> OpenDocument | None:
         """Return the open document of a memory."""
         return self.opened.get(vault.editing.file(path))
@@ -156,14 +158,10 @@ class Documents:
     def asked(self, uri: str) -> Asked | None:
         """Return what a question about a document is about, as it is now; None for one that is no memory."""
         document = self.find(uri)
-        if document:
-            vault, path = document.vault, document.path
-        else:
-            named = file_of(uri)
-            found = self.vaults.find(named) if named else None
-            if found is None:
-                return None
-            vault, path = found
+        found = (document.vault, document.path) if document else self._find_memory(uri)
+        if found is None:
+            return None
+        vault, path = found
         with self._lock:
             asked = Asked(uri, path, vault.editing.frozen(), self.opened, self)
         # The vault may have refused the text that is open; nothing older is answered for it.

@@ -225,7 +225,8 @@ class MemoryLanguageServer(LanguageServer):
     def _initialize(self, params: types.InitializeParams) -> None:
         client, general = params.capabilities, params.capabilities.general
         self._documents.encoding = choose_encoding(general.position_encodings if general else None)
-        published = client.text_document.publish_diagnostics if client.text_document else None
+        document = client.text_document or types.TextDocumentClientCapabilities()
+        published, symbol = document.publish_diagnostics, document.document_symbol
         self._answers = Answers(client)
         self._checks = Checks(
             self._documents,
@@ -236,8 +237,9 @@ class MemoryLanguageServer(LanguageServer):
         self._folders = [each.uri for each in params.workspace_folders or ()] or [params.root_uri or ""]
         # VS Code lists the headings of Markdown by itself.
         if not (params.client_info and params.client_info.name.startswith(_VS_CODE)):
-            self.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(partial(self._outline))
             self.feature(types.WORKSPACE_SYMBOL)(partial(self._symbols))
+            if symbol and symbol.hierarchical_document_symbol_support:
+                self.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(partial(self._outline))
 
     def _initialized(self, _: types.InitializedParams) -> None:
         self._add_folders(self._folders)

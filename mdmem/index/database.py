@@ -12,10 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from mdmem.diagnostic import Span
 from mdmem.document import anchor
 from mdmem.document.document import NAMED_SUFFIXES, SUFFIXES, Document, without_suffix
-from mdmem.document.markdown.citation import Citation
 from mdmem.document.markdown.link import Link, percent_decoded
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE
@@ -283,7 +281,6 @@ Name: TypeAlias = tuple[str, str]
 """A kind, and the key of that kind; see `mdmem.index.links.names.Names`."""
 
 _LARGEST = 2**63 - 1  # SQLite's integers
-_NOWHERE = Span(0, 0)
 # What names a memory, leads to others, or says whether it counts.
 _COUNTING = frozenset((
     *("id", "aliases", "tier", "access", "confidence", "expires", "valid_from", "valid_to", *LINEAGE),
@@ -451,31 +448,6 @@ def _link_row(n: int, link: Link) -> LinkRow:
     key, label = key_of(link.target), label_key(link.kind, link.alias)
     return LinkRow(
         n, link.line, *link.span, link.kind, link.embed, link.target, key, link.anchor, link.alias, label
-    )
-
-
-def kept_citation(
-    path: str,
-    first: int | None = None,
-    last: int | None = None,
-    symbol: str = "",
-    *,
-    line: int = 0,
-    pin: str = "",
-    in_link: bool,
-) -> Citation:
-    """Make a citation from its row: what it cites, without its spans."""
-    return Citation(
-        path=path,
-        first=first,
-        last=last,
-        symbol=symbol,
-        span=_NOWHERE,
-        line=line,
-        locator_span=_NOWHERE,
-        pin=pin,
-        pin_span=_NOWHERE,
-        in_link=in_link,
     )
 
 

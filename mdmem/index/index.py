@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from mdmem.document.document import NAMED_SUFFIXES
 from mdmem.errors import IndexDamaged, IndexNotReady, LockTimeout, MdmemError, NotReady, StorageFailed
-from mdmem.index.database import DATABASE, LOCK, TEXT, VERSION, VERSION_FILE, Database, Seen
+from mdmem.index.database import DATABASE, LOCK, TEXT, VERSION, VERSION_FILE, Database
 from mdmem.index.hit import Heading
 from mdmem.index.mounts import remote_kind
 from mdmem.index.sync import Pinning, Progress, Sync, Synced, Work
@@ -404,10 +404,8 @@ class Index:
         if text and not database.value("opstamp"):
             with database.writing():
                 database.set_value("text", _identify_text_index(text))
-        read = [file.path for file in look.changed if not file.problem]
-        read += _list_racy_paths(database)
-        problems = [(file.path, Seen(*file.seen), file.problem) for file in look.changed if file.problem]
-        work = Work(read=tuple(read), problems=tuple(problems), gone=tuple(look.gone))
+        read = [file.path for file in look.changed if not file.problem] + _list_racy_paths(database)
+        work = Work(read, [file for file in look.changed if file.problem], look.gone)
         self._known_at = -1
         try:
             many: Callable[..., Any] | None = None

@@ -18,19 +18,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.document import Document, Limits, parse
+from mdmem.document.markdown.citation import Citation
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
-from mdmem.index.database import CitationRow, Database, DocumentRow, Record, Seen, kept_citation, record
+from mdmem.index.database import CitationRow, Database, DocumentRow, Record, Seen, record
 from mdmem.index.hit import day_of
 from mdmem.vault import files
 from mdmem.vault.paths import Namespace, relative
-from mdmem.vault.walk import changed_at, find_file_problem
+from mdmem.vault.walk import Found, changed_at, find_file_problem
 
 if TYPE_CHECKING:
-    from mdmem.document.markdown.inline import Citation
     from mdmem.index.passages import Indexed
     from mdmem.index.text_index import TextIndex
     from mdmem.vault.vault import Vault
@@ -152,7 +152,7 @@ class FirstSeen(contextlib.ExitStack):
             return ""
         if self._pinned is None:
             self._pinned = self.enter_context(self._pinning(self._vault))
-        citation = kept_citation(*row.cited, line=row.line, in_link=row.in_link)
+        citation = Citation(*row.cited, line=row.line, in_link=row.in_link)
         return self._pinned(self._vault.disk.in_workspace(path), citation)
 
 
@@ -183,9 +183,9 @@ class Read(NamedTuple):
 
     path: str
     seen: Seen
-    racy: bool
-    hash: str
-    data: bytes
+    racy: bool = False
+    hash: str = ""
+    data: bytes = b""
     problem: str = ""
 
 
@@ -256,17 +256,17 @@ def _read_file(folder: int, path: str, name: str, most: int) -> Read | None:
     if not problem and seen.size > most:
         problem = TooLarge(path=path, size=seen.size, limit=most).message
     if problem:
-        return Read(path, seen, racy, "", b"", problem)
+        return Read(path, seen, racy, problem=problem)
     try:
         content = files.read(folder, name)
     except FileNotFoundError:
         return None
     except PathRefused as error:
-        return Read(path, seen, racy, "", b"", error.message)
+        return Read(path, seen, racy, problem=error.message)
     except OSError as error:
         if error.errno in files.EXHAUSTED:
             raise  # it would stay unread until it changes
-        return Read(path, seen, racy, "", b"", files.refusal(error, path, "read it").message)
+        return Read(path, seen, racy, problem=files.refusal(error, path, "read it").message)
     from hashlib import sha256  # noqa: PLC0415 - start-up
 
     racy = racy or content.stamp != files.stamp(status)
@@ -288,11 +288,11 @@ _MANY = 1_000
 
 
 class Work(NamedTuple):
-    """The work of a run: paths to read, files that are no memories and why, known paths without a file."""
+    """The work of a run: paths to read, files that are no memories, known paths without a file."""
 
-    read: tuple[str, ...] = ()
-    problems: tuple[tuple[str, Seen, str], ...] = ()
-    gone: tuple[str, ...] = ()
+    read: Sequence[str] = ()
+    problems: Sequence[Found] = ()
+    gone: Sequence[str] = ()
 
 
 class _Old(NamedTuple):
@@ -336,7 +336,7 @@ class Sync:
         """Do the work, and report the progress."""
         if self._text and self._pending:
             self._text.sweep()
-        todo = {*work.read, *self._pending} - {path for path, *_ in work.problems}
+        todo = {*work.read, *self._pending} - {file.path for file in work.problems}
         # A file that is to be read may be back by then; one that is gone when it is read is added.
         gone = sorted(set(work.gone) - todo)
         try:
@@ -349,11 +349,8 @@ class Sync:
                 for path in work.gone:
                     if old := self._find_indexed(path):
                         self._first_seen.keep(path, (old.ident, old.hash))
-                problems = (
-                    (Read(path, seen, racy=False, hash="", data=b"", problem=why), None)
-                    for path, seen, why in work.problems
-                )
-                reads = chain(problems, files)
+                unread = (Read(each.path, Seen(*each.seen), problem=each.problem) for each in work.problems)
+                reads = chain(zip(unread, repeat(None)), files)
                 for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
                     more = rest > _BATCH
                     self._process_batch(

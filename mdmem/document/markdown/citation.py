@@ -25,15 +25,15 @@ class Citation(NamedTuple):
     """
 
     path: str
-    first: int | None
-    last: int | None
-    symbol: str
-    span: Span
-    line: int
-    locator_span: Span
-    pin: str
-    pin_span: Span
-    in_link: bool
+    first: int | None = None
+    last: int | None = None
+    symbol: str = ""
+    span: Span = Span(0, 0)
+    line: int = 0
+    locator_span: Span = Span(0, 0)
+    pin: str = ""
+    pin_span: Span = Span(0, 0)
+    in_link: bool = False
 
 
 class Locator(NamedTuple):

@@ -1,4 +1,4 @@
-"""Triples: what memories are joined to, as subject, predicate, object; and where lineage goes astray."""
+"""Triples: what memories are joined to, as subject, predicate, object."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.document.markdown.inline import Link
+from mdmem.document.markdown.citation import Citation
+from mdmem.document.markdown.link import Link
 from mdmem.document.tree import LINEAGE
 from mdmem.index.code.citations import path_of
 from mdmem.index.code.workspace import Workspace
-from mdmem.index.database import kept_citation, tag_key
+from mdmem.index.database import tag_key
 from mdmem.index.links.lineage import links_in
 from mdmem.index.links.references import file_beside
 from mdmem.index.links.resolve import MARKDOWN, PATH_KINDS, kept_link, resolve, resolve_link
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"
 IN_SESSION, FOLLOWS, REFLECTS = "in_session", "follows", "reflects_on"
 _OF_OBSERVATIONS = {"session": IN_SESSION, "follows": FOLLOWS, "derived_from": REFLECTS}
-_MOST_NAMED = 4  # memories of a circle
 
 
 class Triple(NamedTuple):
@@ -112,7 +112,7 @@ def _resolve_target(view: View, path: str, link: Link) -> str:
 def _citation_triples(view: View, within: str) -> Iterator[Triple]:
     with Workspace.of(view.vault) as workspace:
         for path, cited, in_link in _rows_below(view, within, "citations", "x.path, x.in_link"):
-            citation = kept_citation(cited, in_link=bool(in_link))
+            citation = Citation(cited, in_link=bool(in_link))
             yield Triple(path, CITES, path_of(workspace, view.in_workspace(path), citation) or cited)
 
 

@@ -104,24 +104,21 @@ class Lineage:
 
     def ancestors(self, path: StrPath) -> tuple[str, ...]:
         """List what a memory was derived from, and that from, nearest first."""
-        return tuple(_walk(find_parents(self._view()), [check_memory(path_text(path))]))
+        return tuple(_count_steps(find_parents(self._view()), [check_memory(path_text(path))]))[1:]
 
     def descendants(self, path: StrPath) -> tuple[str, ...]:
         """List what was derived from a memory, and from that, nearest first."""
-        return tuple(_walk(_turn_round(find_parents(self._view())), [check_memory(path_text(path))]))
+        children = _turn_round(find_parents(self._view()))
+        return tuple(_count_steps(children, [check_memory(path_text(path))]))[1:]
 
     def depth(self, path: StrPath) -> int:
         """Count the fewest steps from a memory to one that derives from nothing; 0 for such a one.
 
         Of memories that only a circle is above, it is the steps until the circle closes.
         """
-        parents, name = find_parents(self._view()), check_memory(path_text(path))
-        steps, level, seen = 0, [name], {name}
-        while level and all(parents.get(each) for each in level):
-            level = [goal for each in level for goal in parents[each] if goal not in seen]
-            seen.update(level)
-            steps += bool(level)
-        return steps
+        parents = find_parents(self._view())
+        steps = _count_steps(parents, [check_memory(path_text(path))])
+        return min((steps[each] for each in steps if each not in parents), default=max(steps.values()))
 
     def by_source(self, source: str) -> tuple[str, ...]:
         """List the memories that name a source in `source.ids`; a session is named by its messages, too."""
@@ -176,17 +173,8 @@ def _turn_round(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return children
 
 
-def _walk(graph: Mapping[str, Sequence[str]], starts: Collection[str]) -> Iterator[str]:
-    seen, waiting = set(starts), list(starts)
-    for node in waiting:
-        for goal in graph.get(node, ()):
-            if goal not in seen:
-                seen.add(goal)
-                waiting.append(goal)
-                yield goal
-
-
 def _count_steps(graph: Mapping[str, Sequence[str]], starts: Collection[str]) -> dict[str, int]:
+    """Count the fewest steps from some nodes to each that they lead to, the nearest first."""
     depths, waiting = dict.fromkeys(starts, 0), list(starts)
     for node in waiting:
         for goal in graph.get(node, ()):

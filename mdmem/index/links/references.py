@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from mdmem.diagnostic import Diagnostic, Related, Severity, Span
 from mdmem.document import anchor, relink
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document
+from mdmem.document.markdown.citation import Citation
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw
 from mdmem.errors import CANNOT_READ
@@ -38,9 +39,9 @@ from mdmem.index.code.citations import (
 from mdmem.index.code.cited_path import candidates
 from mdmem.index.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.index.code.workspace import Source, Workspace
-from mdmem.index.database import kept_citation, key_of, tag_key
+from mdmem.index.database import key_of, tag_key
+from mdmem.index.links import move
 from mdmem.index.links.dialect import LABEL_FIRST, PART, SITE, UNWRITTEN, find_site, is_note_of, makes_anchors
-from mdmem.index.links.move import Known, Repairs
 from mdmem.index.links.names import ChangedNames, Names
 from mdmem.index.links.resolve import (
     NOTHING,
@@ -60,7 +61,7 @@ from mdmem.index.links.resolve import (
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from mdmem.document.markdown.inline import Citation, Link
+    from mdmem.document.markdown.link import Link
     from mdmem.index.view import Anchors, LoadedNames, View
 
 
@@ -306,15 +307,14 @@ def unresolved(around: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic
             yield from check_links(around, around.read(path), repairs, judge)
 
 
-def find_repairs(around: View, names: Names | None = None) -> Repairs:
+def find_repairs(around: View, names: Names | None = None) -> move.Repairs:
     """Return what `doctor --fix` would do with links; `names` are those of `around`, if they are loaded."""
-    suffixes = around.vault.suffixes
-    known = Known(names or around, around.sources, around.read, around.stands, suffixes)
-    return Repairs(known, around.moves())
+    known = move.known(around)._replace(names=names or around)
+    return move.Repairs(known, around.moves())
 
 
 def check_links(
-    around: View, document: Document, repairs: Repairs, judge: LinkJudge | None = None
+    around: View, document: Document, repairs: move.Repairs, judge: LinkJudge | None = None
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with the links of a memory: nothing is there, or more than one thing is meant.
 
@@ -612,7 +612,7 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
     in_workspace = lru_cache(maxsize=1)(view.in_workspace)
     with Workspace.of(view.vault, view.unsaved) as workspace:
         for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
-            citation = kept_citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
+            citation = Citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
             citing = in_workspace(path)
             judgement = _look_for_route(view, path, citation, judge(workspace, citing, citation, seen))
             place = ReferencePlace(path, line, judgement.state, judgement.reason)

@@ -238,10 +238,8 @@ class Editing:
     def changes(self, progress: Callable[[int, int], None] | None = None) -> Iterator[tuple[str, ...]]:
         """Yield what is open and to be checked again each time that something changes on disk.
 
-        It waits in between, so it is for a thread of its own; and ends when `stop` is called.
-
-        Args:
-            progress: told how many of how many files are read, at first.
+        It waits in between, so it is for a thread of its own; and ends when `stop` is called. At first,
+        `progress` is told how many of how many files are read.
         """
         index, root = self.memory.index, self._vault.root
         watcher = self._watcher = Watcher(root, mounts=index.vault.mounted("")).start()
@@ -303,10 +301,9 @@ class Editing:
         )
 
     def merge(self, path: str) -> TakenOver | None:
-        """Merge the text on disk into an open one; both were made from the text opened or saved last.
+        """Merge the text on disk into an open one; None where the disk has nothing new.
 
-        Returns:
-            None where the disk has nothing new.
+        Both were made from the text opened or saved last.
         """
         buffer = self._buffers.get(path)
         ours = buffer.opened.document if buffer else None

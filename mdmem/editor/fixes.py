@@ -69,11 +69,7 @@ def list_fixes(
     shown: Collection[Span],
     findings: Iterable[Diagnostic],
 ) -> Iterator[Fix]:
-    """Yield what can be done about the findings that meet a span, and with what is selected by it.
-
-    Args:
-        shown: also list fixes of the findings at these places.
-    """
+    """Yield what can be done about the findings that meet a span or are `shown`, and with what it selects."""
     near = [
         found
         for found in findings

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 class Opened:
-    """A text that is open in an editor, parsed when that is needed.
-
-    Attributes:
-        refused: why it cannot be a memory; None where it can.
-    """
+    """A text that is open in an editor, parsed when that is needed; `refused` says why it is no memory."""
 
     def __init__(
         self, path: str, text: str, limits: Limits, is_data: Callable[[Document], bool] = lambda _: False
@@ -97,11 +93,7 @@ class Memories:
         self._lock = Lock()
 
     def take_changes(self) -> tuple[set[str], set[Name]]:
-        """Return what `refresh` found since this was asked last.
-
-        Returns:
-            The memories that have come, gone or changed, and every name that these have or had.
-        """
+        """Return the memories that have come, gone or changed since this was asked last, and their names."""
         with self._lock:
             found = self._touched, self._changed
             self._touched, self._changed = set(), set()

@@ -250,11 +250,9 @@ class Database:
         self.write("DELETE FROM documents WHERE id = ?", [(number,) for number in numbers])
 
     def note_moves(self, moved: Mapping[str, str], taken: Iterable[str] = ()) -> None:
-        """Note where memories have moved, so that links to the old paths can be fixed later.
+        """Note where memories have moved, old path to new, so that links to the old paths can be fixed later.
 
-        Args:
-            moved: old path to new.
-            taken: paths of new memories: links to them mean these, also after they are deleted.
+        Links to a path that is `taken` by a new memory mean that, also after it is deleted.
         """
         self.write("DELETE FROM moves WHERE old = ?", [(path,) for path in (*moved.values(), *taken)])
         self.write("UPDATE moves SET new = ? WHERE new = ?", [(new, old) for old, new in moved.items()])
@@ -410,7 +408,7 @@ def record(document: Document, modified: float, *, is_data: bool = False) -> Rec
     """Make the rows of a memory.
 
     Args:
-        modified: when its file was, in seconds since the epoch.
+        modified: in seconds since the epoch.
         is_data: whether no field of it names it, points at others or says whether it counts.
 
     Raises:

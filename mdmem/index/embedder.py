@@ -214,11 +214,7 @@ class ServedEmbedder(_AnyLanguage):
 class FastEmbedder(_AnyLanguage):
     """A model of the library fastembed, which whoever wants it installs.
 
-    Args:
-        model: its name there.
-
-    Attributes:
-        fetches: whether the library may fetch it; nothing is fetched unless it is asked for.
+    Nothing is fetched unless it is asked for, which sets `fetches`.
     """
 
     is_local = True
@@ -333,9 +329,6 @@ def configured_embedder(given: str | Embedder | None = None) -> Embedder | None:
 
     That config is `mdmem/config.toml` among the user's (`~/.config` on Linux): `embedder = "minilm"`. To an
     address on another machine texts are sent only where `embedder_sends = true` stands beside it there.
-
-    Args:
-        given: an embedder, or what the config may say.
 
     Raises:
         Usage: there is no such embedder, or nothing may be sent there.

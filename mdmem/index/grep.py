@@ -112,23 +112,17 @@ class GrepRun:
     What git ignores is searched too; hidden files and folders never are, and links are not followed. Where
     a memory cannot be read, or has changed since, its hits have neither heading nor context.
 
+    What is not named here is said at `Memory.grep`.
+
     Attributes:
-        pattern: what to look for within a line.
-        root: the absolute path of the vault's folder.
         mounts: vault path → absolute path of the mounted file.
         read: returns the memory at a vault path.
         namespace: the folder of the vault to search.
         base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
         wall: what may be searched of it.
-        suffixes: how the name of a memory ends.
         targets: the memories and folders below the namespace to search; all of it without.
         only: the vault paths of the memories that count; all without.
-        regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text itself.
-        case: how letter case counts; `smart` ignores it unless the pattern has a capital letter.
-        word: whether a match must not be part of a longer word.
-        globs: which memories to search, relative to the namespace, with ripgrep's meaning: the last one that
-            matches decides, `!` excludes, without a slash it is the name that is compared.
-        before, after: how many lines to give before and after each hit.
+        globs: relative to the namespace, with ripgrep's meaning.
         limit: the most hits to give. The last one then says how many lines were left out; 10,000 means at
             least as many.
         findings: what could not be read.

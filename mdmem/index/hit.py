@@ -98,15 +98,10 @@ def shown_matches(line: str, matches: Sequence[tuple[int, int]]) -> tuple[tuple[
 
 
 def day_of(path: str, fields: Mapping[str, Any], modified: float | None = None) -> str:
-    """Return the day of a memory: from its fields, else its name, else the time of its file.
+    """Return the day of a memory, `YYYY-MM-DD`: from its fields, else its file's name, else `modified`.
 
-    Args:
-        path: of the memory; only the file name counts.
-        fields: its frontmatter; the first of `created`, `date`, `updated` that begins with a day counts.
-        modified: seconds since the epoch, or None when they are not known.
-
-    Returns:
-        `YYYY-MM-DD` (of `modified`: in UTC), or an empty string.
+    Of its fields, the first of `created`, `date` and `updated` that begins with a day counts. `modified` is
+    in seconds since the epoch, and its day that in UTC. Without any day, it is empty.
     """
     if written := next(filter(None, (_read_day(fields.get(name)) for name in DATE_FIELDS)), ""):
         return written
@@ -181,10 +176,8 @@ KnownHeadings: TypeAlias = "Callable[[str, str], Sequence[Heading] | None]"
 def headings_above(document: Document, line: int, known: Sequence[Heading] | None = None) -> tuple[str, ...]:
     """Return the titles of the sections that a line (1-based) is in, outermost first.
 
-    Args:
-        document: the memory; one with too many headings is treated as one without any.
-        line: its own heading counts to a section.
-        known: the headings, where the index has them: to parse them takes a fifth of a search.
+    A heading counts to its own section. A memory with too many headings is treated as one without any. Those
+    that the index has are `known`: to parse them takes a fifth of a search.
     """
     if known is not None:
         place = bisect_right(known, line, key=itemgetter(0))
@@ -220,12 +213,7 @@ def field_text(value: Any) -> str:
 class HitReader:
     """A memory that has hits, read once for all of them.
 
-    Args:
-        shown: the path that its hits have.
-        known: returns the headings of a memory, given its path and hash, where the index has them.
-
-    Attributes:
-        document: the memory; None where it cannot be read.
+    Its hits have the path `shown`. `document` is None where it cannot be read.
     """
 
     def __init__(
@@ -260,8 +248,6 @@ class HitReader:
             around: the lines to show, it among them; empty where it no longer stands in the memory, or that
                 cannot be read: the hit has neither heading nor context then, and `text`.
             matches: what matched in it, in code points, end exclusive.
-            text: the line.
-            score: as `Hit` has it.
         """
         texts, place = [text], 0
         heading: tuple[str, ...] = ()

@@ -265,10 +265,7 @@ class Index:
     ) -> None:
         """Delete a damaged store, or use the user's cache where the vault has no room; else raise the error.
 
-        Args:
-            error: what a question ended with.
-            stamp: of the stores that it asked.
-            rebuilt: the folders with stores that it has repaired already.
+        `stamp` is of the stores that gave the error; those in the folders `rebuilt` were repaired already.
         """
         self._is_behind = True
         if isinstance(error, IndexDamaged):
@@ -428,12 +425,7 @@ class Index:
         return self._changed_paths is not None
 
     def follow(self, changed_paths: ChangedPaths) -> None:
-        """Look only where a watcher saw changes.
-
-        Args:
-            changed_paths: returns the vault paths of memories and folders that have changed since it was last
-                called; None: look at everything.
-        """
+        """Look only where a watcher saw changes since it was last asked; at everything where it says None."""
         with self._guard:
             self._changed_paths, self._due = changed_paths, None
 

@@ -267,11 +267,8 @@ _MONTHS = (
 class Passage(NamedTuple):
     """A stretch of a memory.
 
-    Attributes:
-        span: of it in the text of the memory.
-        line: the 1-based line in which it begins.
-        lines: the number of its lines.
-        heading: the titles of the sections that it is in, outermost first.
+    It begins in the 1-based `line`; `lines` is the number of its lines. `heading` has the titles of the
+    sections that it is in, outermost first.
     """
 
     span: Span
@@ -305,12 +302,7 @@ class Indexed(NamedTuple):
 
 
 def indexed(document: Document, modified: float | None = None) -> Indexed:
-    """Return what the text index keeps of a memory.
-
-    Args:
-        document: the memory.
-        modified: when its file was, in seconds since the epoch: the day of a memory that states none.
-    """
+    """Return what the text index keeps of a memory; one that states no day has that of `modified`, a time."""
     tags = (tag.name for tag in document.tags)
     fields = fields_of(document)
     synced = block_span(document.text, edited=False)

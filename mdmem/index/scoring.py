@@ -98,7 +98,6 @@ class Ranked(NamedTuple):
     """A memory, or a passage of one, that fits.
 
     Attributes:
-        candidate: the memory.
         place: the passage; None where only the title or tags of the memory fit.
         score: how well it fits.
         parts: the score of the memory as a whole, of the passage, and of those around it; without priors.

@@ -210,12 +210,10 @@ def search(
 
     Args:
         read: returns the memory at a vault path.
-        headings: returns the headings of a memory, given its path and hash, where the index has them.
         layers: the namespaces to search, the own one first; hits are named as these name them.
         today: the day that recency counts from, `YYYY-MM-DD`; today (UTC) without.
         states: what does not count, by name in the layers: it is named, and found only with `any_state`.
         wanted: the only memories to find, by their names in the layers.
-        meaning: knows other words for the same thing; None for words alone.
 
     Raises:
         Usage: an argument is invalid.

@@ -133,14 +133,9 @@ _LONGEST_TITLE = 4_000  # code points
 
 
 class PassagePlace(NamedTuple):
-    """The place of a passage.
+    """The place of a passage: its `key` is that of its memory, its `ordinal` the number there, from 0 on.
 
-    Attributes:
-        key: of its memory, see `key_of`.
-        ordinal: its 0-based number in the memory.
-        line: the 1-based line in which it begins.
-        lines: the number of its lines.
-        length: of its text, in code points.
+    `line` is the 1-based one in which it begins; `length` is that of its text, in code points.
     """
 
     key: int
@@ -298,9 +293,7 @@ class TextIndex:
     def commit(self, *, more: bool = False) -> int:
         """Commit what was added and removed, and return the `opstamp`.
 
-        Args:
-            more: whether the next commit is soon. Otherwise the writer is closed, and another process may
-                write.
+        Unless `more` follows soon, the writer is closed, and another process may write.
         """
         with _TranslatingErrors(self, "write the index"):
             if self._writer:
@@ -394,12 +387,7 @@ class TextIndex:
         """Return at least `limit` memories that a query finds, and how many there are in all.
 
         The best first, of equal ones the shortest; or the newest first. The order never depends on how the
-        index has stored them.
-
-        Args:
-            query: finds first passages, with scores that are small whole numbers.
-            limit: the least number.
-            newest: whether to sort by day and not by score.
+        index has stored them. The scores of a query are small whole numbers.
         """
         searcher: Any = self.searcher()
         order = {"order_by_field": "newest"} if newest else {"weight_by_field": "brevity"}
@@ -475,11 +463,9 @@ class TextIndex:
 
 
 class TextView:
-    """What some namespaces hold of a text index: nothing else is found or counted, or decides a score.
+    """What some namespaces, the own one first, hold of a text index.
 
-    Args:
-        index: the text index.
-        layers: the namespaces, the own one first.
+    Nothing else is found or counted, or decides a score.
     """
 
     def __init__(self, index: TextIndex, layers: Sequence[Namespace]) -> None:

@@ -34,11 +34,8 @@ _MOST_ROUNDS = 20
 class FileIndex(Index):
     """Answers what a view asks an index about the memories that a session begins with; see the module.
 
-    Args:
-        vault: the vault of the memories.
-        namespaces: of the layers.
-        refused: why the index is not ready, where that is known; the attribute also says how many memories
-            are not read.
+    `refused` says why the index is not ready, where that is known; the attribute also says how many memories
+    are not read.
     """
 
     def __init__(self, vault: Vault, namespaces: Iterable[str], refused: NotReady | None = None) -> None:

@@ -132,11 +132,7 @@ class VectorFile:
 class FolderVectors(Vectors):
     """Vectors in a file beside the index, compared by numpy: see `Vectors`.
 
-    Args:
-        file: keeps them.
-        model: the model that made them; those of others are not used.
-        find_dims: says how many numbers each has.
-        owner: tells apart who uses the file: keys of others are never seen.
+    Those of other models are not used, and keys of another `owner` never seen.
 
     Raises:
         StorageFailed: the system refused.

@@ -261,10 +261,7 @@ class View:
     def part_rows(self, table: str, columns: str, rest: str = "", values: Sequence[Any] = ()) -> list[Any]:
         """Return rows of a table that has several for each memory; in SQL it is `x`, the memory `d`.
 
-        Args:
-            table: such as "links"; see `mdmem.index.database`.
-            rest: what follows the condition that the memory is inside: further ones, groups, an order.
-            values: of the question marks in `rest`.
+        `rest` follows the condition that the memory is inside: further ones, groups, an order.
         """
         query = f"SELECT {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
         return self.rows(f"{query} WHERE {{inside}} {rest}", values)
@@ -323,8 +320,7 @@ class View:
     def states(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, frozenset[str]]]:
         """List memories: path, id, hash, and the keys that a link to it may have.
 
-        Args:
-            paths: those at or below these, as the whole vault names them; all without.
+        With `paths`, those at or below these, as the whole vault names them.
         """
         query = (
             "SELECT d.path, d.ident, d.hash, group_concat(n.kind || ' ' || n.key, char(10))"

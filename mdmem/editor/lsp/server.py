@@ -167,8 +167,7 @@ class _ShownProgress:
 class MemoryLanguageServer(LanguageServer):
     """A server for one editor, on standard input and output; what it changes, the editor writes.
 
-    Args:
-        vault: the only vault that is served; None for those around the files that are opened.
+    It serves one vault, or else those around the files that are opened.
     """
 
     protocol: _Protocol

@@ -221,9 +221,7 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
     """Judge what became of the code that `citation` cites.
 
     Args:
-        workspace: where the code is.
         citing: the memory, from the workspace; its lines are those on the disk.
-        citation: one of the memory's.
         seen: what `pin` said when the citation was first seen; empty when it said nothing.
     """
     path = path_of(workspace, citing, citation)

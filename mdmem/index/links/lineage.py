@@ -35,8 +35,7 @@ class LineageReference(NamedTuple):
     """What a memory names in a field of lineage.
 
     Attributes:
-        path: the memory.
-        name: what it names, as written.
+        name: as written.
         goal: the memory that is meant, of a layer with the layer's name; None where there is none.
         candidates: all that may be meant, the likeliest first.
     """
@@ -93,11 +92,7 @@ class LineageStats(NamedTuple):
 
 
 class Lineage:
-    """What memories were derived from; each memory is named once, whatever ways lead to it.
-
-    Args:
-        view: returns what the index knows, once it is current.
-    """
+    """What memories were derived from; each memory is named once, whatever ways lead to it."""
 
     def __init__(self, view: Callable[[], View]) -> None:
         self._view = view
@@ -217,9 +212,7 @@ def find_circles(graph: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
 def check_lineage(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnostic]:
     """Find what is wrong with the fields of lineage: they lead nowhere, to several, to themselves or round.
 
-    Args:
-        view: which memories.
-        paths: only what these say; a circle is reported once, for the first of them that is in it.
+    With `paths`, only what these say; a circle is reported once, for the first of them that is in it.
     """
     for key in LINEAGE:
         graph: dict[str, dict[str, None]] = {}

@@ -53,14 +53,10 @@ Stands = Callable[[str], bool]
 
 
 class Known(NamedTuple):
-    """What a move has to know of the memories around it, all inside the base namespace.
-
-    Every path is relative to that.
+    """What a move has to know of the memories around it; every path is relative to the base namespace.
 
     Attributes:
-        names: what there is to link to, as it is now.
         sources: the memories that hold a link with one of these keys (`key_of` its target).
-        read: the memory at a path.
         stands: whether a file stands at a path, seen from the namespace; `../src/app.py` is beside it.
         suffixes: how the name of a memory ends.
         read_any: reads as `read` does, and also reads files that are no valid memories; see `Vault.read`.

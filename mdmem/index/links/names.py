@@ -39,7 +39,6 @@ class ChangedNames:
     """Names as they are after a change; without one, as they are. Each is looked up once.
 
     Args:
-        names: as they are now.
         gone: paths that lose every name.
         moved: old path to new; names that are not made of the path follow.
         lost, added: the paths that lose a name, or get one.

@@ -318,11 +318,7 @@ def check_links(
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with the links of a memory: nothing is there, or more than one thing is meant.
 
-    Args:
-        around: what stands around the memory.
-        document: the memory.
-        repairs: what `find_repairs` returns.
-        judge: judges the links of `around`; one for many memories.
+    `repairs` are those of `find_repairs`; one `judge` serves many memories.
     """
     targets: dict[int, tuple[str, bool]] | None = None
     judge = judge or LinkJudge(around, around)
@@ -374,12 +370,7 @@ def _find_elsewhere(around: View, names: Names, link: Link, source: str) -> str:
 
 
 def find_ambiguous(names: Names, document: Document) -> Iterator[Diagnostic]:
-    """Yield the links that may mean several memories, of one that need not be in the vault yet.
-
-    Args:
-        names: what there is to link to.
-        document: the memory.
-    """
+    """Yield the links that may mean several memories, of one that need not be in the vault yet."""
     for link in document.links:
         meant = resolve_link(names, link, document.path)
         if meant.ambiguous and link.kind != "reference":  # its definition says where it leads
@@ -392,12 +383,7 @@ def check_citations(around: View, document: Document, workspace: Workspace) -> I
     """Yield the citations of code that has moved, was changed or is gone since they were written.
 
     What nothing says was ever there is reported of Markdown links alone: a text may name a file that it is
-    about to make.
-
-    Args:
-        around: what stands around the memory.
-        document: the memory.
-        workspace: `Workspace.of` its vault, one for many memories.
+    about to make. One `workspace` serves many memories.
     """
     citations = document.citations
     if not citations:
@@ -514,12 +500,7 @@ class JudgedLink(NamedTuple):
 
 
 class LinkJudge:
-    """What links mean and lead to. What many of them ask is found out once.
-
-    Args:
-        around: what there is to link to.
-        names: its names; loaded, where many links are judged.
-    """
+    """What links mean and lead to. What many of them ask is found out once: `names` are loaded for many."""
 
     def __init__(self, around: View, names: View | LoadedNames) -> None:
         self.names = names
@@ -687,16 +668,9 @@ def _describe_citation(
 
 
 def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, set[str]]:
-    """Return the files that memories point at and that are none: code, images.
+    """Return the absolute paths of the files that memories, or some of them, point at: code, images.
 
-    Also where one would be, if it came.
-
-    Args:
-        view: the index, as it is.
-        memories: only these; all without.
-
-    Returns:
-        Absolute paths by memory; one that points at no file is left out.
+    Also those where a file would be, if it came. A memory that points at no file is left out.
     """
     by_memory: dict[str, set[str]] = {}
     root, workspace = os.path.join(view.vault.root, view.base), view.vault.workspace

@@ -43,11 +43,8 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     where it means another one by that.
 
     Args:
-        known: the memories around.
-        path: the memory.
         old: its heading, or heading path, as `mdmem.document.section.find_section` reads it; else as a reader
             sees it, its slug (`setup-1`), or the line that it stands in (`L12`).
-        new: the new title.
 
     Raises:
         EditRefused: the title cannot be one, or stands there already; or no anchor could name it.
@@ -72,14 +69,7 @@ def _find_heading(document: Document, old: str) -> int:
 
 
 def retitle_section(known: Known, path: str, number: int, new: str) -> EditPlan:
-    """Return the plan that gives the heading of a section another title, as `rename_heading`.
-
-    Args:
-        known: the memories around.
-        path: the memory.
-        number: of the section, from 0 on.
-        new: the new title.
-    """
+    """Return the plan that gives the heading of the section `number`, from 0 on, another title."""
     document = known.read(path)
     sections = document.sections
     edit, after = _retitle_heading(document, number, new.strip())
@@ -152,7 +142,6 @@ def rename_tag(documents: Iterable[Document], old: str, new: str, tags: Iterable
     """Plan to rename a tag, and the tags under it (`old/part`), in body and frontmatter.
 
     Args:
-        documents: the memories that have the tag.
         old, new: the names, with `#` or without.
         tags: every tag that there is.
 

@@ -206,9 +206,7 @@ def resolve(
     """Return what a target means in the memory `source`.
 
     Args:
-        names: what there is to link to.
         target: decoded, without its anchor; "" is the memory itself.
-        source: the memory that it stands in.
         as_path: read it as a Markdown destination: it is a path even when it begins with neither `.` nor `/`.
         is_reference: it is that of a shortcode, which may also begin at the root, or be a name.
     """
@@ -470,15 +468,8 @@ def _place_on_disk(names: Names, target: str, source: str) -> str | None:
 def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
     """Return the shortest identifier that means the memory `path` and nothing else, in the memory `source`.
 
-    Args:
-        names: what there is to link to.
-        path: a memory.
-        source: the memory in which it is to be named.
-        parts: how many parts of the path it has at least, where the path has this many.
-
-    Returns:
-        An identifier without `.md`; where every one is ambiguous, a path that begins with `/`. Other
-        suffixes of Markdown stay where the name without it means another memory.
+    It has no `.md`, and as many parts of the path as `parts` says, or more; where each is ambiguous, it is
+    the path behind `/`. Other suffixes of Markdown stay where the name without it means another memory.
     """
     bare = without_suffix(path)
     spellings = (bare,) if path in {bare, bare + MARKDOWN} else (bare, path)
@@ -682,10 +673,7 @@ def spell(
     number of parts, or stays complete, where that is not ambiguous; else it gets as many more as it needs.
 
     Args:
-        names: what there is to link to.
-        link: the link as it is.
         path: a memory, or an attachment.
-        source: the memory that the link stands in.
         was: what the link has meant so far.
         here: the memory that the link stood in, where that has moved.
         is_from_disk: whether a relative path from or to a mounted memory is one from where its file stands.

@@ -78,11 +78,7 @@ class Hints:
 
 
 class GatheredHints:
-    """Hints that are being gathered; times are monotonic seconds.
-
-    Args:
-        logs: also of logs of sessions.
-    """
+    """Hints that are being gathered, with `logs` also of sessions' logs; times are monotonic seconds."""
 
     def __init__(self, *, logs: bool = False) -> None:
         self._suffixes = (*ANY_SUFFIXES, ".jsonl") if logs else ANY_SUFFIXES

@@ -25,15 +25,10 @@ _READS = frozenset({EVENT_TYPE_OPENED, EVENT_TYPE_CLOSED_NO_WRITE})
 
 
 class Observed(FileSystemEventHandler):
-    """The observer of one vault.
+    """The observer of one vault; its attributes are those of `mdmem.index.watch.inotify.Watched`.
 
-    Args:
-        wake: called, in the observer's thread, when there is something to drain.
-
-    Attributes:
-        limited: the observer has stopped, or does not watch everything.
-        gone: the vault's folder is not there.
-        linked: empty; nothing is certain here anyway.
+    It calls `wake`, in its own thread, when there is something to drain. Nothing is `linked`: nothing is
+    certain here anyway.
 
     Raises:
         OSError: the system does not let the folder be watched.

@@ -159,15 +159,10 @@ class Watcher:
             self._mounts = dict(files)
 
     def hints(self, timeout: float | None = None) -> Hints | None:
-        """Wait until something may have changed, and then until it is quiet.
+        """Wait until something may have changed, and then until it is quiet; return where to look.
 
-        Asking for the next hints says that the index has taken in those before.
-
-        Args:
-            timeout: seconds to wait at most.
-
-        Returns:
-            Where to look; None when the time is over, or the watcher is closed.
+        None says that the timeout, in seconds, is over, or that the watcher is closed. Asking for the next
+        hints says that the index has taken in those before.
 
         Raises:
             Usage: the watcher was not started by this process.
@@ -395,9 +390,7 @@ class Keeper:
     It begins in a thread of its own, because to watch many folders takes a moment: until then, a question
     looks at everything. Nothing runs when files change.
 
-    Args:
-        index: of a vault, which is asked in this process.
-        watcher: a started one, if somebody else takes in its hints; a new one without.
+    A `watcher` is a started one, if somebody else takes in its hints.
     """
 
     def __init__(self, index: Index, watcher: Watcher | None = None) -> None:

@@ -17,7 +17,7 @@ from mdmem.document.document import NAMED_SUFFIXES, SUFFIXES, Document, without_
 from mdmem.document.markdown.link import Link, percent_decoded
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE
-from mdmem.index.hit import day_of, field_text, first_text
+from mdmem.index.hit import MONTHS, day_of, field_text, first_text
 from mdmem.vault.paths import nfc
 from mdmem.vault.sqlite import IN_MEMORY, Schema, open_connection, translated
 
@@ -521,7 +521,6 @@ _DATED_POST = regex(r"(?:.*/)?[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}[-/](.+)")
 _NUMBER = regex(r"(?:(?<=/)|\A)[0-9]+[ _.-]+(?=[^\d\s_.-])")
 _JOURNAL = regex(r"([0-9]{4})[_-](0[1-9]|1[0-2])[_-]0?([1-3]?[0-9])")
 _NTH = {1: "st", 2: "nd", 3: "rd"}
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FIRST_LINES = 1000
 
 
@@ -557,7 +556,7 @@ def _list_other_names(path: str, text: str) -> Iterator[tuple[str, str]]:
     if last == "pages" and "." in name:
         yield "page", percent_decoded(name.replace(".", "/"))
     if last == "journals" and (day := _JOURNAL.fullmatch(name)):
-        yield "page", f"{_MONTHS[int(day[2]) - 1]} {day[3]}{nth(int(day[3]))}, {day[1]}"
+        yield "page", f"{MONTHS[int(day[2]) - 1][:3]} {day[3]}{nth(int(day[3]))}, {day[1]}"
     if "_posts" in path or "blog/" in path:
         post = _DATED_POST.fullmatch(page)
         yield from (("post", found) for found in post.groups()) if post else ()

@@ -243,7 +243,8 @@ class GrepRun:
 
     def _list_targets(self) -> list[str]:
         named = set(self._searched)
-        wanted = sorted((path for path in named if not _is_below(path, named)), key=lambda p: p.split("/"))
+        highest = (path for path in named if named.isdisjoint(paths.above(path)))
+        wanted = sorted(highest, key=lambda path: path.split("/"))
         targets = [
             path
             for path in wanted
@@ -366,12 +367,6 @@ def _is_folder(root: str, namespace: str) -> bool:
             if not files.is_folder(folder):
                 return False
     return os.path.isdir(folder)
-
-
-def _is_below(path: str, folders: Collection[str]) -> bool:
-    return bool(path) and (
-        "" in folders or any(path[:at] in folders for at in range(len(path)) if path[at] == "/")
-    )
 
 
 def _is_file(root: str, path: str) -> bool:

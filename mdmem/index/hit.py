@@ -36,7 +36,10 @@ _SPELLED_DAY = regex(
     r"(?:[A-Za-z]+,? )?(?:([A-Za-z]{3})[a-z]*\.? ([0-9]{1,2})|([0-9]{1,2})(?:st|nd|rd|th|\.)?,? "
     r"([A-Za-z]{3})[a-z]*)(?:st|nd|rd|th)?[.,]* ([0-9]{4})(?![0-9]).*"
 )
-_MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)  # fmt: skip
 _NAMED_DAY = regex(rf"(?<![0-9]){DAY}(?![0-9])")
 
 
@@ -135,8 +138,9 @@ def _read_day(value: Any) -> str:
         if sign != ".":
             orders.append((last, first, middle))
     elif spelled := _SPELLED_DAY.fullmatch(text):
-        month = _MONTHS.find((spelled[1] or spelled[4]).lower()) / 3 + 1
-        orders = [(spelled[5], f"{month:g}", spelled[2] or spelled[3])]
+        said = (spelled[1] or spelled[4]).capitalize()
+        month = next((number for number, name in enumerate(MONTHS, 1) if name.startswith(said)), 0)
+        orders = [(spelled[5], f"{month}", spelled[2] or spelled[3])]
     else:
         return ""
     days: set[str] = set()

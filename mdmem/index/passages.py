@@ -23,7 +23,7 @@ from mdmem.document.confidence import confidence_of
 from mdmem.document.synced_block import block_span
 from mdmem.document.text.regex import regex
 from mdmem.errors import MdmemError
-from mdmem.index.hit import DATE_FIELDS, day_of, field_text, fields_of, first_text
+from mdmem.index.hit import DATE_FIELDS, MONTHS, day_of, field_text, fields_of, first_text
 from mdmem.kind import OBSERVATION
 
 if TYPE_CHECKING:
@@ -258,10 +258,6 @@ _OF_SOURCES = frozenset((
     *("session", "log", "from", "to", "generation", "follows", "derived_from"),
     *("tokens", "by", "problem"),
 ))  # fmt: skip
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)  # fmt: skip
 
 
 class Passage(NamedTuple):
@@ -337,7 +333,7 @@ def _spell_day(day: str) -> str:
     if not day:
         return ""
     year, month, number = map(int, day.split("-"))
-    return f"{number} {_MONTHS[month - 1]} {year}"
+    return f"{number} {MONTHS[month - 1]} {year}"
 
 
 def cut(document: Document) -> Iterator[Passage]:

@@ -9,7 +9,6 @@ import operator
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, chain, groupby
@@ -20,7 +19,7 @@ from mdmem.document.anchor import AnchorHeading
 from mdmem.document.document import Document
 from mdmem.document.moment import moment_of, read_date, stamp
 from mdmem.document.text.regex import regex
-from mdmem.errors import GitFailed, PatternInvalid
+from mdmem.errors import PatternInvalid
 from mdmem.index.database import Name, key_of, names_of, stem_keys, tag_key
 from mdmem.index.hit import field_text
 from mdmem.vault.paths import Layer, MemoryLayout, Namespace, join, nfc
@@ -407,19 +406,11 @@ class View:
     @cached_property
     def left_out(self) -> frozenset[str]:
         """What git has and a sparse work tree leaves out, seen from the workspace; none behind the wall."""
-        from mdmem.index.code.workspace import is_versioned  # noqa: PLC0415 - start-up
+        from mdmem.index.code.workspace import Workspace  # noqa: PLC0415 - start-up
 
-        root, files = self.vault.workspace, frozenset[str]()
-        if not is_versioned(root):
-            return files
-        from mdmem.git.repository import Repository  # noqa: PLC0415 - as above
-
-        with suppress(GitFailed):
-            if repository := Repository.find(root):
-                from mdmem.git.history import History  # noqa: PLC0415 - few vaults have none
-
-                files = History(repository).list_left_out()
-        return frozenset(file for file in files if not self.vault.hides(os.path.join(root, file)))
+        with Workspace.of(self.vault) as workspace:
+            files = {file: os.path.join(workspace.root, file) for file in workspace.left_out}
+            return frozenset(file for file, place in files.items() if not self.vault.hides(place))
 
     def moves(self) -> dict[str, str]:
         """Return the memories that other programs moved: old path to new, both inside."""

@@ -141,16 +141,18 @@ def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> 
     It is decoded: in a link it is still to be escaped.
     """
     cited = path_of(workspace, citing, citation)
-    if cited == new:
-        return citation.path
-    folder = posixpath.dirname(citing)
+    return citation.path if cited == new else spell_path(citation, citing, citing, cited, new)
+
+
+def spell_path(citation: Citation, here: str, there: str, old: str | None, new: str) -> str:
+    """Return the path that cites `new` in a memory at `there`, as `citation` cites `old` in one at `here`."""
     if not citation.in_link:
         return new
     if citation.path.startswith("/"):
         return f"/{new}"
-    if cited != join_path(folder, citation.path):
+    if old != join_path(posixpath.dirname(here), citation.path):
         return new
-    path = posixpath.relpath(new, folder or ".")
+    path = posixpath.relpath(new, posixpath.dirname(there) or ".")
     return f"./{path}" if citation.path.startswith("./") and not path.startswith("../") else path
 
 

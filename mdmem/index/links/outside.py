@@ -11,7 +11,7 @@ from mdmem.document import relink
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.errors import EditRefused, plural
-from mdmem.index.code.citations import keep_stale, path_of
+from mdmem.index.code.citations import keep_stale, path_of, spell_path
 from mdmem.index.code.cited_path import candidates
 from mdmem.index.code.workspace import Workspace
 from mdmem.index.links import move
@@ -23,7 +23,7 @@ from mdmem.vault.paths import is_under, join, relative
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from mdmem.document.markdown.inline import Citation, Link
+    from mdmem.document.markdown.inline import Link
     from mdmem.index.view import View
 
 
@@ -71,8 +71,10 @@ def _follow_files(
                 cited = path_of(workspace, here, citation)
                 new = _new_place(cited, moves) if cited else None
                 ways = list(_spell_rooted(view, path, citation.path, moves)) if citation.in_link else []
-                if ways or (cited and new):
-                    way = ways[0] if ways else _spell_cited(citation, here, there, cited or "", new or "")
+                if cited and new and not ways:
+                    is_name = not citation.in_link and citation.path == posixpath.basename(new)
+                    ways = [citation.path if is_name else spell_path(citation, here, there, cited, new)]
+                for way in ways[:1]:
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, way))
             return sorted(edits.values())
 
@@ -85,18 +87,6 @@ def _spell_rooted(view: View, path: str, cited: str, moves: Mapping[str, str]) -
         new = _new_place(join(folder, cited[len(start) :]), moves) if cited.startswith(start) else None
         if new and is_under(new, folder):
             yield start + relative(new, folder)
-
-
-def _spell_cited(citation: Citation, here: str, there: str, old: str, new: str) -> str:
-    path = citation.path
-    if not citation.in_link:
-        return posixpath.basename(new) if path == posixpath.basename(new) != new else new
-    if path.startswith("/"):
-        return f"/{new}"
-    if posixpath.normpath(posixpath.join(posixpath.dirname(here), path)) != old:
-        return new
-    way = posixpath.relpath(new, posixpath.dirname(there) or ".")
-    return f"./{way}" if path.startswith("./") else way
 
 
 def _new_place(place: str, moves: Mapping[str, str]) -> str | None:

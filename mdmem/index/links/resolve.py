@@ -48,6 +48,7 @@ from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, NAMED_SUFFI
 from mdmem.document.markdown import citation, link as text_link
 from mdmem.document.markdown.link import Link
 from mdmem.document.text.regex import regex
+from mdmem.index.code.cited_path import join_path
 from mdmem.index.database import INDEX_NAMES, address_key, alias_key, drop_numbers, key_of, label_key
 from mdmem.index.links.dialect import (
     BY_NAME,
@@ -96,6 +97,7 @@ _POST = regex(r"([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})/[^/]+/?\Z")
 _DAY = regex(r"(?:_posts/)?([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})-(?=[^/]+\Z)")
 _SCHEME = "dendron://"
 _DENDRON_VAULT = regex(rf"{_SCHEME}[^/]*/")
+_ABOVE = regex(r"\A(?:\.\./)*(?:\.\.\Z)?")
 # Files that a site makes pages of, and that are no memories.
 _MADE = (".html", ".js", ".jsx", ".ts", ".tsx", ".astro", ".adoc", ".rst", ".ipynb", ".org")
 
@@ -257,11 +259,11 @@ def _find_by_name(names: Names, site: Site, target: str, source: str) -> Resolut
     """Return what a path names that leads nowhere from its memory, where `..` stops at the site's folder."""
     if target[0] == ".":
         top = place_in(names.layout, site.folder) or ""
-        place = place_of(target, source, top) or ""
-        found = _find_at(names, place, is_folder=target.endswith("/"))
+        inside = _ABOVE.sub("", place_from(target, relative(source, top)))
+        found = _find_at(names, join(top, inside), is_folder=target.endswith("/"))
         if found.path is not None:
             return found
-        target = relative(place, top) if is_under(place, top) else place
+        target = inside
     return _find_by_identifier(names, target, source) if target else NOTHING
 
 
@@ -428,17 +430,10 @@ def is_path(link: Link) -> bool:
     return link.kind in PATH_KINDS or link.target[:1] in {".", "/"}
 
 
-def place_of(target: str, source: str, top: str | None = None) -> str | None:
-    """Return where a path in the memory `source` leads; None outside the namespace; `..` stops at `top`."""
-    parts = [] if target.startswith("/") else source.split("/")[:-1]
-    for part in target.split("/"):
-        if part == "..":
-            if not parts and top is None:
-                return None
-            parts = parts if "/".join(parts) == top else parts[:-1]
-        elif part not in {"", "."}:
-            parts.append(part)
-    return "/".join(parts)
+def place_of(target: str, source: str) -> str | None:
+    """Return where a path in the memory `source` leads; None outside the namespace."""
+    place = join_path("" if target.startswith("/") else source.rpartition("/")[0], target.lstrip("/"))
+    return "" if place == "." else place
 
 
 def place_from(target: str, source: str) -> str:

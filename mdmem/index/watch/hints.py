@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from mdmem.document.document import ANY_SUFFIXES
 from mdmem.document.text.regex import regex
+from mdmem.vault.paths import above
 
 # A save is several events: hints are ready when none has come for a while, or the first one is that old.
 QUIET_SECONDS = 0.015
@@ -161,19 +162,14 @@ class GatheredHints:
         """Return what was gathered."""
         paths: frozenset[str] = frozenset()
         if not self.everything:
-            paths = frozenset(p for p in self._files | self._folders if not self._is_covered(p))
+            # What is below a folder of them is looked at anyway.
+            paths = frozenset(p for p in self._files | self._folders if self._folders.isdisjoint(above(p)))
         return Hints(
             paths=paths,
             everything=self.everything,
             settings=self.settings,
             code=frozenset(self.code),
             notices=tuple(dict.fromkeys(self.notices)),
-        )
-
-    def _is_covered(self, path: str) -> bool:
-        """Return whether a folder above `path` is to be looked at anyway."""
-        return bool(self._folders) and any(
-            path[:at] in self._folders for at, character in enumerate(path) if character == "/"
         )
 
 

@@ -289,7 +289,8 @@ class _Typing:
 
     def complete_field(self) -> Completions:
         """Complete a key or a value of the frontmatter, or a link in one."""
-        if self._document.is_json or not self._is_in_frontmatter():
+        front = self._document.frontmatter
+        if front.form != "YAML" or not front.inner.start <= self._offset <= front.inner.end:
             return _NONE
         if found := _WIKILINK.search(self._before):
             return self._complete_wikilink(found)
@@ -302,10 +303,6 @@ class _Typing:
         if found := _KEY.fullmatch(self._before):
             return self._complete_key(self._list_parents(len(found["indent"])), found["key"])
         return _NONE
-
-    def _is_in_frontmatter(self) -> bool:
-        front = self._document.frontmatter
-        return front.form == "YAML" and front.inner.start <= self._offset <= front.inner.end
 
     def _list_parents(self, indent: int) -> tuple[str, ...]:
         """Return the keys above a line that is indented so far, the outermost first."""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from mdmem.vault.paths import is_under
+
 TABLE = "/proc/self/mountinfo"
 
 # File systems on which other machines (or a host, or a daemon) change files without events.
@@ -51,8 +53,7 @@ def mount_of(mounts: Iterable[Mount], path: str) -> Mount | None:
     best: Mount | None = None
     for mount in mounts:
         # Of several mounts on one point, the last one is on top.
-        at = path == mount.point or path.startswith(mount.point.rstrip("/") + "/")
-        if at and (best is None or len(mount.point) >= len(best.point)):
+        if is_under(path, mount.point.rstrip("/")) and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     return best
 

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise, zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from tantivy import DocAddress, FieldType, Occur, Query as Search
+from tantivy import DocAddress, FieldType, Query as Search
 
 from mdmem.index import text_index
 from mdmem.index.passages import is_signed, spelled
@@ -25,7 +25,10 @@ from mdmem.index.text_index import (
     TextView,
     Whole,
     any_of,
+    boolean,
     escaped,
+    having,
+    having_run,
     of_kind,
     of_memories,
     of_namespace,
@@ -417,8 +420,7 @@ class Scorer:
         if not self._query.is_ranked:
             return self._restrict([unscored(wholes_query())])
         texts = [
-            Clause("text", word, _match_value("whole", word), self._weigh_word(word))
-            for word in self._known_words
+            Clause("text", word, having("whole", word), self._weigh_word(word)) for word in self._known_words
         ]
         ranked = [
             Search.const_score_query(clause.search, float(max(1, round(_FINE * clause.worth))))
@@ -428,14 +430,14 @@ class Scorer:
 
     @property
     def _text_search(self) -> Search:
-        held = [_match_value("whole", word) for word in self._known_words]
+        held = [having("whole", word) for word in self._known_words]
         held += [_match_term(term, "whole") for term in self._query.prefixes]
-        return Search.boolean_query([(Occur.Must, self._memory_search), (Occur.Must, unscored(any_of(held)))])
+        return boolean(must=[self._memory_search, unscored(any_of(held))])
 
     def _restrict(self, searches: Sequence[Search]) -> Search:
         demanded = [*_build_demands(self._query)]
         if self._within:
-            demanded.append(any_of([_match_value("folder", path) for path in self._within]))
+            demanded.append(any_of([having("folder", path) for path in self._within]))
         if self._is_beside:
             demanded.append(of_kind(OBSERVATION))
         excluded = [*_build_exclusions(self._query)]
@@ -445,11 +447,9 @@ class Scorer:
         places = (kind_at(f"{path}/") for path in (*self._within, *filters.paths))
         if PROPOSAL.name not in filters.types and PROPOSAL not in places:
             # Nobody is to take one for a fact.
-            proposal = [(Occur.Must, of_kind(PROPOSAL)), (Occur.Must, _match_value("type", PROPOSAL.name))]
-            excluded.append(Search.boolean_query(proposal))
-        clauses = [(Occur.Must, search) for search in (*map(unscored, demanded), *searches)]
-        clauses += [(Occur.MustNot, search) for search in excluded]
-        return self._view.restrict(Search.boolean_query(clauses))
+            excluded.append(boolean(must=[of_kind(PROPOSAL), having("type", PROPOSAL.name)]))
+        wanted = boolean(must=(*map(unscored, demanded), *searches), must_not=excluded)
+        return self._view.restrict(wanted)
 
     @cached_property
     def _known_words(self) -> list[str]:
@@ -466,7 +466,7 @@ class Scorer:
             weight = self._weigh_word(word)
             for name, share in _MEMORY_FIELDS.items():
                 if self._index.frequency(name, word):
-                    clauses.append(Clause(name, word, _match_value(name, word), share * weight))
+                    clauses.append(Clause(name, word, having(name, word), share * weight))
         for term in self._query.prefixes:
             held = any_of([_match_term(term, name) for name in _TEXTS])
             weight = _idf(self._memory_count, self._count_seen(f"whole {term}", held))
@@ -485,12 +485,12 @@ class Scorer:
         at_all, clauses = text_index.PASSAGE_PRESENCE, []
         for word in self._known_words:
             rarity = self._weigh_rarity(word)
-            held = _match_value("text", word)
+            held = having("text", word)
             clauses.append(Clause("passage", word, held, at_all * rarity, (1 - at_all) * rarity))
-        clauses += [Clause("common", word, _match_value("text", word)) for word in self._known_stop_words]
+        clauses += [Clause("common", word, having("text", word)) for word in self._known_stop_words]
         for word in self._query.words:
             if self._index.frequency("heading", word):
-                above = _match_value("heading", word)
+                above = having("heading", word)
                 clauses.append(Clause("heading", word, above, text_index.HEADING * self._weigh_rarity(word)))
         # Words with signs stand elsewhere in the index than in the text.
         plain = [word for word in self._query.words if not is_signed(word)]
@@ -528,7 +528,7 @@ class Scorer:
         return _idf(self._passage_count, max(1, self._count_word("text", word)))
 
     def _count_word(self, name: str, word: str) -> int:
-        search = self._without_observations(_match_value(name, word))
+        search = self._without_observations(having(name, word))
         return self._view.count_word((bool(self._beside), name, word), name, word, search)
 
     @property
@@ -543,17 +543,15 @@ class Scorer:
         return self._view.count((bool(self._beside), name), self._without_observations(search))
 
     def _without_observations(self, search: Search) -> Search:
-        if not self._beside:
-            return search
-        return Search.boolean_query([(Occur.Must, search), (Occur.MustNot, of_kind(OBSERVATION))])
+        return boolean(must=[search], must_not=[of_kind(OBSERVATION)]) if self._beside else search
 
 
 def _build_demands(query: Query) -> Iterator[Search]:
     for term in query.phrases:
         yield any_of([_match_term(term, name) for name in _TEXTS])
-    yield from (_match_value("tag", tag) for tag in query.filters.tags)
+    yield from (having("tag", tag) for tag in query.filters.tags)
     if query.filters.types:
-        yield any_of([_match_value("type", name) for name in query.filters.types])
+        yield any_of([having("type", name) for name in query.filters.types])
     if query.filters.paths:
         yield any_of([_match_path_prefix(path) for path in query.filters.paths])
     if query.after or query.before:
@@ -569,24 +567,17 @@ def _build_demands(query: Query) -> Iterator[Search]:
 def _build_exclusions(query: Query) -> Iterator[Search]:
     for group in query.without:
         held = [any_of([_match_term(term, name) for name in _TEXTS]) for term in group]
-        yield Search.boolean_query([(Occur.Must, search) for search in held])
-    yield from (_match_value("tag", tag) for tag in query.excluded.tags)
-    yield from (_match_value("type", name) for name in query.excluded.types)
+        yield boolean(must=held)
+    yield from (having("tag", tag) for tag in query.excluded.tags)
+    yield from (having("type", name) for name in query.excluded.types)
     yield from (_match_path_prefix(path) for path in query.excluded.paths)
 
 
 def _match_term(term: Term, name: str) -> Search:
-    searches = [
-        _match_value(name, run[0]) if len(run) == 1 else Search.phrase_query(schema(), name, list(run))
-        for run in term.runs
-    ]
+    searches = [having_run(name, run) for run in term.runs]
     if term.is_prefix:
         searches[0] = Search.regex_query(schema(), name, f"{escaped(term.runs[0][0])}.*")
     return any_of(searches)
-
-
-def _match_value(name: str, value: str) -> Search:
-    return Search.term_query(schema(), name, value)
 
 
 def _match_path_prefix(beginning: str) -> Search:

@@ -286,9 +286,7 @@ class TextIndex:
     def remove_below(self, folder: str) -> None:
         """Remove every memory in a folder."""
         with _TranslatingErrors(self, "write the index"):
-            self._open_writer().delete_documents_by_query(
-                tantivy.Query.term_query(schema(), "folder", folder)
-            )
+            self._open_writer().delete_documents_by_query(having("folder", folder))
 
     def commit(self, *, more: bool = False) -> int:
         """Commit what was added and removed, and return the `opstamp`.
@@ -369,9 +367,9 @@ class TextIndex:
                 # One by one, because tantivy goes through whole blocks of documents for a union of clauses,
                 # and here few documents count: a third of the time.
                 scored = tantivy.Query.const_score_query(search, float(1 << bit))
-                query = _boolean(must=[query], should=[scored])
+                query = boolean(must=[query], should=[scored])
             # `inside` last: a query is copied into the one around it, and these are many. A third less.
-            hits = self._find_scored(_boolean(must=[query, inside]), MOST_PASSAGES)
+            hits = self._find_scored(boolean(must=[query, inside]), MOST_PASSAGES)
             numbers = {score: _list_bits(int(score), start) for score in {score for score, _ in hits}}
             for place, (score, _) in zip(self._read_places([hit[1] for hit in hits]), hits, strict=True):
                 matching[place] = matching.get(place, ()) + numbers[score]
@@ -476,7 +474,7 @@ class TextView:
 
     def restrict(self, query: tantivy.Query) -> tantivy.Query:
         """Return a query that finds only what is inside of the wall; the score stays."""
-        return _boolean(must=[query, unscored(self._wall)]) if self._wall else query
+        return boolean(must=[query, unscored(self._wall)]) if self._wall else query
 
     def count(self, name: Hashable, query: tantivy.Query) -> int:
         """Count the documents that a query finds; the count is kept, see `TextIndex.count_once`."""
@@ -505,23 +503,18 @@ class TextView:
         """
         words = sorted(set(passages.analyzed(passages.written_out(written))))
         words = words[:: len(words) // _MOST_WEIGHED + 1]
-        terms = {word: tantivy.Query.term_query(schema(), "whole", word) for word in words}
+        terms = {word: having("whole", word) for word in words}
         counts = {word: self.index.count(self.restrict(term)) for word, term in terms.items()}
         shared = sorted((word for word in words if counts[word] > 1), key=lambda word: (counts[word], word))
         asked = [tantivy.Query.const_score_query(terms[word], 1.0) for word in shared[:_MOST_RARE]]
-        hits, _ = self.index.memories(self.restrict(_boolean(should=asked)), limit)
+        hits, _ = self.index.memories(self.restrict(boolean(should=asked)), limit)
         return self.index.paths_at(address for _, address in hits[:limit])
 
     def count_holders(self, text: str) -> int:
         """Count the memories that hold the words of a short text in a row."""
         rows = (stretch[0] for stretch in passages.runs_of(text) if not passages.is_signed(stretch[0][0]))
-        terms = (
-            tantivy.Query.phrase_query(schema(), "whole", [*row])
-            if len(row) > 1
-            else tantivy.Query.term_query(schema(), "whole", row[0])
-            for row in rows
-        )
-        return self.index.count(self.restrict(_boolean(must=terms)))
+        terms = (having_run("whole", row) for row in rows)
+        return self.index.count(self.restrict(boolean(must=terms)))
 
 
 def _bound_limit(limit: int, searcher: tantivy.Searcher) -> int:
@@ -607,6 +600,16 @@ def of_memories(keys: Iterable[int]) -> list[tantivy.Query]:
     return [tantivy.Query.term_query(schema(), "key", key) for key in keys]
 
 
+def having(field: str, value: str) -> tantivy.Query:
+    """Find the passages with a value, or a word, in a field."""
+    return tantivy.Query.term_query(schema(), field, value)
+
+
+def having_run(field: str, run: passages.Run) -> tantivy.Query:
+    """Find the passages with some words in a row in a field."""
+    return having(field, run[0]) if len(run) == 1 else tantivy.Query.phrase_query(schema(), field, [*run])
+
+
 def wholes_query() -> tantivy.Query:
     """Find every memory, by its first passage: no other passage has a day."""
     return tantivy.Query.range_query(schema(), "day", tantivy.FieldType.Unsigned, 0, 99_999_999)
@@ -614,7 +617,7 @@ def wholes_query() -> tantivy.Query:
 
 def any_of(queries: Sequence[tantivy.Query]) -> tantivy.Query:
     """Find what one of some queries finds."""
-    return queries[0] if len(queries) == 1 else _boolean(should=queries)
+    return queries[0] if len(queries) == 1 else boolean(should=queries)
 
 
 def unscored(query: tantivy.Query) -> tantivy.Query:
@@ -622,9 +625,15 @@ def unscored(query: tantivy.Query) -> tantivy.Query:
     return tantivy.Query.const_score_query(query, 0.0)
 
 
-def _boolean(must: Iterable[tantivy.Query] = (), should: Iterable[tantivy.Query] = ()) -> tantivy.Query:
-    demanded = [(tantivy.Occur.Must, each) for each in must]
-    return tantivy.Query.boolean_query(demanded + [(tantivy.Occur.Should, each) for each in should])
+def boolean(
+    must: Iterable[tantivy.Query] = (),
+    should: Iterable[tantivy.Query] = (),
+    must_not: Iterable[tantivy.Query] = (),
+) -> tantivy.Query:
+    """Find what all of some queries find and none of others; further ones only add to the score."""
+    clauses = [(tantivy.Occur.Must, each) for each in must]
+    clauses += [(tantivy.Occur.Should, each) for each in should]
+    return tantivy.Query.boolean_query(clauses + [(tantivy.Occur.MustNot, each) for each in must_not])
 
 
 def _list_bits(bits: int, start: int) -> tuple[int, ...]:
@@ -634,33 +643,26 @@ def _list_bits(bits: int, start: int) -> tuple[int, ...]:
 
 def of_namespace(namespace: Namespace) -> tantivy.Query:
     """Find the passages in a namespace."""
-    inside = _in_folder(namespace.folder) if namespace.folder else tantivy.Query.all_query()
-    clauses = [(tantivy.Occur.Must, inside)]
+    inside = having("folder", namespace.folder) if namespace.folder else tantivy.Query.all_query()
+    hidden: list[tantivy.Query] = []
     for folder in namespace.hides:
         if "*" not in folder:
-            kept = [path for path in namespace.keeps if is_under(path, folder)]
-            outside = [(tantivy.Occur.MustNot, _in_folder(path)) for path in kept]
-            hidden = tantivy.Query.boolean_query([(tantivy.Occur.Must, _in_folder(folder)), *outside])
-            clauses.append((tantivy.Occur.MustNot, hidden))
+            kept = [having("folder", path) for path in namespace.keeps if is_under(path, folder)]
+            hidden.append(boolean(must=[having("folder", folder)], must_not=kept))
     # All at once, because each searches every folder.
     if patterns := [escaped(folder).replace(r"\*", "[^/]+") for folder in namespace.hides if "*" in folder]:
-        hidden = tantivy.Query.regex_query(schema(), "folder", "|".join(patterns))
-        clauses.append((tantivy.Occur.MustNot, hidden))
-    return tantivy.Query.boolean_query(clauses)
+        hidden.append(tantivy.Query.regex_query(schema(), "folder", "|".join(patterns)))
+    return boolean(must=[inside], must_not=hidden)
 
 
 def of_kind(kind: Kind) -> tantivy.Query:
     """Find the passages of observations, or of proposals, in all namespaces."""
-    return tantivy.Query.term_query(schema(), "folder", _mark_kind(kind))
+    return having("folder", _mark_kind(kind))
 
 
 def _mark_kind(kind: Kind) -> str:
     """Return the mark of a kind in the field `folder`; no path has an empty part."""
     return f"//{kind.name}"
-
-
-def _in_folder(path: str) -> tantivy.Query:
-    return tantivy.Query.term_query(schema(), "folder", path)
 
 
 def escaped(text: str) -> str:

@@ -576,12 +576,6 @@ class View:
         rows = self.part_rows("links", "DISTINCT d.path, x.kind, x.target", kinds)
         return [(self.inside(path), kind, target) for path, kind, target in rows]
 
-    def citing_files(self, names: Collection[str]) -> list[str]:
-        """List the memories that cite a file of one of these names, in any folder."""
-        rows = self.part_rows("citations", "DISTINCT d.path, x.path")
-        paths = {path for path, cited in rows if cited.rpartition("/")[2] in names}
-        return sorted(map(self.inside, paths))
-
     def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
         """Return what was first seen of the code a memory cites: by path, first and last line, symbol."""
         columns = "x.path, x.first, x.last, x.symbol, x.seen"

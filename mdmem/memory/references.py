@@ -133,7 +133,9 @@ class References(Generic[R]):
         if not paths and not names:
             return ()
         view = self._view()
-        citing = view.citing_files({os.path.basename(name) for name in names}) if names else []
+        bare = {os.path.basename(name) for name in names}
+        cited_paths = view.cited_paths() if names else ()
+        citing = {path for path, cited, _ in cited_paths if cited.rpartition("/")[2] in bare}
         found = [o for o in occurrences(view, paths=paths) if o.place.state in BROKEN] if paths else []
         cited = occurrences(view, types=CODE, paths=citing) if citing else ()
         stale = [

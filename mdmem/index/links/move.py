@@ -47,9 +47,7 @@ if TYPE_CHECKING:
 # What a path begins with that is none: the home folder, and names that a tool gives to folders of its own.
 _ALIASES = "~@$"
 _NAMED = 4  # of the memories that a link could mean
-Sources = Callable[[Collection[str]], Iterable[str]]
 Read = Callable[[str], Document]
-Stands = Callable[[str], bool]
 
 
 class Known(NamedTuple):
@@ -63,9 +61,9 @@ class Known(NamedTuple):
     """
 
     names: Names
-    sources: Sources
+    sources: Callable[[Collection[str]], Iterable[str]]
     read: Read
-    stands: Stands
+    stands: Callable[[str], bool]
     suffixes: tuple[str, ...]
     read_any: Read | None = None
 

@@ -43,11 +43,10 @@ def counts(path: str) -> bool:
 
 
 class Notice(NamedTuple):
-    """A warning: `code` names it for programs, `message` says what is not watched, `hint` what to do."""
+    """A warning: `code` names it for programs, `message` says what is not watched, and what to do."""
 
     code: str
     message: str
-    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +137,8 @@ class GatheredHints:
     def root(self, root: str, *, was_gone: bool, is_gone: bool) -> None:
         """Take the vault's folder, which went or came back."""
         if is_gone and not was_gone:
-            hint = "it is watched again as soon as it is back"
-            self.all(Notice("vault-gone", f"the vault's folder is gone: {root}", hint))
+            message = f"the vault's folder is gone, and watched again as soon as it is back: {root}"
+            self.all(Notice("vault-gone", message))
         elif was_gone and not is_gone:
             self.all(Notice("vault-back", f"the vault's folder is back: {root}"))
 

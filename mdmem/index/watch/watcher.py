@@ -45,8 +45,8 @@ HAS_INOTIFY = sys.platform.startswith("linux")
 
 _LIMIT = Notice(
     "not-watched",
-    "some folders cannot be watched, the system's limit is reached; the vault is looked at again and again",
-    "raise it: sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=512",
+    "some folders cannot be watched, the system's limit is reached; the vault is looked at again and again. "
+    "Raise it: sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=512",
 )
 
 

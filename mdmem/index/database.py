@@ -18,6 +18,7 @@ from mdmem.document.markdown.link import Link, percent_decoded
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE
 from mdmem.index.hit import MONTHS, day_of, field_text, first_text
+from mdmem.vault.files import status_of
 from mdmem.vault.paths import nfc
 from mdmem.vault.sqlite import IN_MEMORY, Schema, open_connection, translated
 
@@ -144,11 +145,8 @@ class Database:
     @property
     def replaced(self) -> bool:
         """Whether another process has deleted or replaced the file."""
-        try:
-            status = os.stat(self.path)
-        except FileNotFoundError:
-            return True
-        return (status.st_dev, status.st_ino) != self.identity
+        status = status_of(self.path, follows=True)
+        return status is None or (status.st_dev, status.st_ino) != self.identity
 
     def close(self) -> None:
         """Close it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from mdmem.vault.paths import is_under
@@ -68,9 +69,6 @@ def mounts_in(lines: Iterable[str]) -> Iterator[Mount]:
 
 
 def _read_mounts() -> Iterator[Mount]:
-    try:
-        with open(TABLE, encoding="utf-8", errors="surrogateescape") as table:
-            lines = table.read().splitlines()
-    except OSError:
-        return iter(())
-    return mounts_in(lines)
+    with suppress(OSError), open(TABLE, encoding="utf-8", errors="surrogateescape") as table:
+        return mounts_in(table.read().splitlines())
+    return iter(())

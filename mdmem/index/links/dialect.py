@@ -345,10 +345,8 @@ def _read_versions(file: str) -> list[str]:
 def _is_there(at: str, name: str) -> bool:
     """Return whether a folder holds a marker; a link is none, but for one in the place of a folder."""
     name, _, word = name.partition("~")
-    try:
-        mode = os.lstat(os.path.join(at, name.rstrip("/"))).st_mode
-    except (OSError, ValueError):
-        return False
+    status = files.status_of(os.path.join(at, name.rstrip("/")))
+    mode = status.st_mode if status else 0
     if name.endswith("/"):
         return stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
     return stat.S_ISREG(mode) and (not word or word in _read_text(os.path.join(at, name)))

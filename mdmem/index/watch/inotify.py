@@ -21,6 +21,7 @@ from inotify_simple import Event, INotify, flags
 
 from mdmem.document.document import ANY_SUFFIXES
 from mdmem.index.watch.hints import GatheredHints, Notice, entry_of
+from mdmem.vault.files import status_of
 
 _COMES = flags.CREATE | flags.MOVED_TO
 _GOES = flags.DELETE | flags.MOVED_FROM
@@ -207,17 +208,11 @@ class Watched:
 
 def _shared_inode(path: str) -> int:
     """Return the inode of a regular file that has more than one name; 0 for anything else."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return 0
-    return status.st_ino if stat.S_ISREG(status.st_mode) and status.st_nlink > 1 else 0
+    status = status_of(path)
+    return status.st_ino if status and stat.S_ISREG(status.st_mode) and status.st_nlink > 1 else 0
 
 
 def _folder_identity(folder: str) -> tuple[int, int] | None:
     """Return what tells a folder from another one at the same path; None when there is none."""
-    try:
-        status = os.lstat(folder)
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+    status = status_of(folder)
+    return (status.st_dev, status.st_ino) if status and stat.S_ISDIR(status.st_mode) else None

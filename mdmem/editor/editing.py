@@ -29,7 +29,7 @@ from mdmem.editor import completions, fixes, places
 from mdmem.editor.completions import Completions
 from mdmem.editor.fixes import Fix
 from mdmem.editor.overlay import Memories, Opened, Overlay
-from mdmem.editor.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
+from mdmem.editor.places import Element, Goal, Hover, NamedPlaces, OutlineItem, Spot
 from mdmem.errors import DocumentRefused, EditRefused, MdmemError, PathRefused
 from mdmem.facade.questions.check import check_open, describe_refusal, tell_guests
 from mdmem.index.links.references import files_of
@@ -376,8 +376,8 @@ class Editing:
         document = self.document(path)
         return places.describe(self.around(), document, offset) if document else None
 
-    def links(self, path: str) -> list[Leads]:
-        """Return the links and citations of a memory that lead somewhere."""
+    def links(self, path: str) -> list[tuple[Span, Spot]]:
+        """Return the links and citations of a memory that lead somewhere: the span of each, and where to."""
         document = self.document(path)
         return places.list_links(self.around(), document) if document else []
 

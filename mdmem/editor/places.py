@@ -90,13 +90,6 @@ class Goal(NamedTuple):
     origin: Span
 
 
-class Leads(NamedTuple):
-    """A link or a citation, its span, and where it leads."""
-
-    span: Span
-    spot: Spot
-
-
 class Hover(NamedTuple):
     """A description of the text in a span, as Markdown without images, HTML and links."""
 
@@ -261,16 +254,16 @@ def _judge_citation(around: Overlay, document: Document, citation: Citation) -> 
         return judgement, Spot(file, "", Span(lines.span(first).start, lines.content_end(last)), lines)
 
 
-def list_links(around: Overlay, document: Document) -> list[Leads]:
-    """Return the links and citations of a memory that lead somewhere."""
+def list_links(around: Overlay, document: Document) -> list[tuple[Span, Spot]]:
+    """Return the links and citations of a memory that lead somewhere: the span of each, and where to."""
     found = []
     for link in document.links:
         target = next(iter(_follow_link(around, document, link)), None)
         if target:
-            found.append(Leads(link.target_span if link.target else link.span, target[0]))
+            found.append((link.target_span if link.target else link.span, target[0]))
     for citation in document.citations:
         _, spot = _judge_citation(around, document, citation)
-        found += [Leads(citation.span, spot)] if spot else []
+        found += [(citation.span, spot)] if spot else []
     return found
 
 

@@ -140,20 +140,14 @@ class FirstSeen(contextlib.ExitStack):
 
     def _look_up_pin(self, path: str, row: CitationRow) -> str:
         """Return the pin of a citation's code; many memories cite the same."""
-        if row.pin:
+        if row.pin or self._pinning is None:
             return ""
         key = row.cited, path.rpartition("/")[0] if row.in_link else None
         if key not in self._pins:
-            self._pins[key] = self._pin_citation(path, row)
+            self._pinned = self._pinned or self.enter_context(self._pinning(self._vault))
+            citation = Citation(*row.cited, line=row.line, in_link=row.in_link)
+            self._pins[key] = self._pinned(self._vault.disk.in_workspace(path), citation)
         return self._pins[key]
-
-    def _pin_citation(self, path: str, row: CitationRow) -> str:
-        if self._pinning is None:
-            return ""
-        if self._pinned is None:
-            self._pinned = self.enter_context(self._pinning(self._vault))
-        citation = Citation(*row.cited, line=row.line, in_link=row.in_link)
-        return self._pinned(self._vault.disk.in_workspace(path), citation)
 
 
 def _carry_over_seen(known: list[tuple[_Cited, str]], cited: list[_Cited]) -> list[str]:

@@ -90,10 +90,7 @@ INLINE = {
     ),
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),
-    "index.view": (
-        "few links lead nowhere",
-        {"git.history", "git.repository", "index.code.workspace"},
-    ),
+    "index.view": ("few links lead nowhere", {"index.code.workspace"}),
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
     "review.git": (
         "repositories are seldom set up, and what asks git commits and reverts nothing",

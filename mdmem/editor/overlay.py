@@ -15,7 +15,7 @@ from mdmem.document import anchor
 from mdmem.document.document import Document, Limits, parse_any, parse_text, without_suffix
 from mdmem.errors import DocumentRefused, MemoryNotFound, NotEncodable
 from mdmem.index.database import Name, Record, record, tag_key
-from mdmem.index.view import NO_ANCHORS, Anchors, Value, View
+from mdmem.index.view import NO_ANCHORS, Anchors, R, Value, View
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
@@ -173,16 +173,16 @@ class Overlay(View):
     def _records(self) -> dict[str, Record]:
         return {path: each.record for path, each in sorted(self.opened.items()) if each.record}
 
-    def _open_rows(self, part: str) -> Iterator[tuple[str, Any]]:
+    def _open_rows(self, part: Callable[[Record], Iterable[R]]) -> Iterator[tuple[str, R]]:
         """Yield the rows that the open texts would have in a table, each behind the path of its memory."""
         for path, each in self._records.items():
-            for row in getattr(each, part):
+            for row in part(each):
                 yield path, row
 
     @cached_property
     def _open_names(self) -> dict[Name, list[str]]:
         found: dict[Name, list[str]] = {}
-        for path, name in self._open_rows("names"):
+        for path, name in self._open_rows(lambda each: each.names):
             found.setdefault(name, []).append(path)
         return found
 
@@ -206,21 +206,21 @@ class Overlay(View):
     def sources(self, keys: Iterable[str]) -> list[str]:
         """List the memories that have a link with one of these keys, by path."""
         keys = set(keys)
-        mine = (path for path, link in self._open_rows("links") if link.has_key(keys))
+        mine = (path for path, link in self._open_rows(lambda each: each.links) if link.has_key(keys))
         return sorted({*super().sources(keys), *mine})
 
     def links_with(self, key: str) -> list[tuple[str, int, str, str, str, str]]:
         """List the links with a key: memory, line, kind, target, anchor and alias of each."""
         mine = [
             (path, link.line, link.kind, link.target, link.anchor, link.alias)
-            for path, link in self._open_rows("links")
+            for path, link in self._open_rows(lambda each: each.links)
             if link.has_key((key,))
         ]
         return [*super().links_with(key), *mine]
 
     def titles(self) -> list[tuple[str, int, str]]:
         """List the headings: memory, number in it from 0 on, and title of each, in order."""
-        rows = self._open_rows("sections")
+        rows = self._open_rows(lambda each: each.sections)
         mine = [(path, section.n, section.path.rpartition("\n")[2]) for path, section in rows]
         return sorted((*super().titles(), *mine)) if mine else super().titles()
 
@@ -279,23 +279,24 @@ class Overlay(View):
     def tagged(self, tag: str) -> list[str]:
         """List the memories that have a tag, or one below it, by path."""
         wanted = tag_key(tag.removeprefix("#"))
-        mine = {path for path, each in self._open_rows("tags") if is_under(each.key, wanted)}
+        mine = {path for path, each in self._open_rows(lambda each: each.tags) if is_under(each.key, wanted)}
         return sorted((*super().tagged(tag), *mine))
 
     def field_values(self, key: str) -> list[tuple[str, Value]]:
         """List the values of a field, each with its memory, in the order of the paths."""
-        mine = [(path, field.value) for path, field in self._open_rows("fields") if field.key == key]
+        rows = self._open_rows(lambda each: each.fields)
+        mine = [(path, field.value) for path, field in rows if field.key == key]
         found = super().field_values(key)
         return sorted((*found, *mine), key=lambda pair: pair[0]) if mine else found
 
     def cited_paths(self) -> list[tuple[str, str, int]]:
         """List what memories cite: the memory, the path as cited, and whether it is that of a link."""
-        mine = [(path, row.path, row.in_link) for path, row in self._open_rows("citations")]
+        mine = [(path, row.path, row.in_link) for path, row in self._open_rows(lambda each: each.citations)]
         return [*super().cited_paths(), *mine]
 
     def outward_links(self) -> list[tuple[str, str, str]]:
         """List the links that may lead out of the vault: memory, kind and target of each."""
-        mine = [(path, row.kind, row.target) for path, row in self._open_rows("links")]
+        mine = [(path, row.kind, row.target) for path, row in self._open_rows(lambda each: each.links)]
         return [*super().outward_links(), *mine]
 
     def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
@@ -304,5 +305,5 @@ class Overlay(View):
 
     def citing(self, paths: Collection[str] | None = None) -> list[str]:
         """List the memories, or those of `paths`, that cite code."""
-        mine = {path for path, _ in self._open_rows("citations") if paths is None or path in paths}
-        return sorted((*super().citing(paths), *mine))
+        mine = (path for path, each in self._records.items() if each.citations)
+        return sorted((*super().citing(paths), *(p for p in mine if paths is None or p in paths)))

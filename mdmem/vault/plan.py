@@ -19,7 +19,7 @@ from mdmem.document.edit import TextEdit, between, inverse, splice
 from mdmem.document.secret import Secret
 from mdmem.document.text.diff import unified
 from mdmem.document.text.tokens import first_of
-from mdmem.errors import EditRefused, Invalid, PathRefused
+from mdmem.errors import CANNOT_READ, EditRefused, Invalid, PathRefused
 from mdmem.vault.config import CONFIG_PATH, ConfigChange, Secrets
 from mdmem.vault.paths import check_folder, check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange
@@ -252,6 +252,26 @@ def edit(document: Document, edits: Sequence[TextEdit], message: str, *, merge: 
     """Return a plan of edits to one memory."""
     change = Change(path=document.path, before=document, edits=tuple(edits), merge=merge)
     return EditPlan(changes=(change,) if edits else (), message=message)
+
+
+def rewritten(
+    read: Callable[[str], Document],
+    paths: Iterable[str],
+    edits_of: Callable[[str, Document], Sequence[TextEdit]],
+    left_out: list[str],
+) -> list[Change]:
+    """Return the changes of the memories at `paths` that have edits; unreadable ones are left out."""
+    changes = []
+    for path in sorted(paths):
+        try:
+            document = read(path)
+            edits = edits_of(path, document)
+        except CANNOT_READ as error:
+            left_out.append(error.message)
+            continue
+        if edits:
+            changes.append(Change(path=path, before=document, edits=tuple(edits)))
+    return changes
 
 
 def deletion(document: Document) -> Change:

@@ -46,16 +46,12 @@ class Asked(NamedTuple):
     @property
     def document(self) -> OpenDocument | None:
         """The document, where it was open."""
-        return self.find(self.editing.file(self.path)) if self.path else None
+        return self.opened.get(self.editing.file(self.path)) if self.path else None
 
     @property
     def text(self) -> TextPositions:
         """The positions in the document."""
         return self.positions(self.editing.file(self.path), self.editing.lines(self.path))
-
-    def find(self, file: str) -> OpenDocument | None:
-        """Return the open document of a file."""
-        return self.opened.get(file)
 
     def positions(self, file: str, lines: TextLines) -> TextPositions:
         """Return the positions in the text of a file."""
@@ -170,4 +166,4 @@ class Documents:
     def is_current(self, asked: Asked) -> bool:
         """Return whether a document still is as it was when it was asked about."""
         file = asked.editing.file(asked.path)
-        return self.opened.get(file) is asked.find(file)
+        return self.opened.get(file) is asked.opened.get(file)

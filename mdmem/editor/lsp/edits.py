@@ -67,7 +67,7 @@ class WorkspaceEdits:
     def _convert_change(self, asked: Asked, change: Change) -> list[Any]:
         editing, before = asked.editing, change.before
         file = editing.file(change.path)
-        document, uri = asked.find(file), asked.uri_of(file)
+        document, uri = asked.opened.get(file), asked.uri_of(file)
         if before is None or change.move_to:
             self._require_operations(change)
         if before is None:

@@ -27,11 +27,10 @@ from mdmem.document import relink
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.document.text.regex import regex
-from mdmem.errors import CANNOT_READ
 from mdmem.index.code.cited_path import candidates, join_path
 from mdmem.index.code.symbols import Symbol
 from mdmem.index.code.workspace import Followed, LineMap, Source, Unread, Workspace, pin_of
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import Change, EditPlan, rewritten
 
 if TYPE_CHECKING:
     from mdmem.document.markdown.inline import Citation
@@ -567,23 +566,19 @@ def _repoint(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
 
 
 def _make_plan(view: View, paths: Collection[str] | None, edits: Edits, message: str) -> EditPlan:
-    changes: list[Change] = []
     left_out: list[str] = []
     with Workspace.of(view.vault, view.unsaved) as workspace:
-        for path in view.citing(paths):
-            try:
-                document = view.read(path)
-            except CANNOT_READ as error:
-                left_out.append(error.message)
-                continue
+
+        def edits_of(path: str, document: Document) -> list[TextEdit]:
             citing, seen = view.in_workspace(path), view.first_seen(path)
             made: list[TextEdit] = []
             for citation in document.citations:
                 known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
                 judgement = judge(workspace, citing, citation, known)
                 made += edits(workspace, _Judged(document, citation, citing, judgement))
-            if made:
-                changes.append(Change(path=path, before=document, edits=tuple(made)))
+            return made
+
+        changes = rewritten(view.read, view.citing(paths), edits_of, left_out)
     return EditPlan(changes=tuple(changes), message=message if changes else "", left_out=tuple(left_out))
 
 

@@ -9,7 +9,7 @@ moves are read, so the cost does not grow with the vault.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from mdmem.document.edit import TextEdit
 from mdmem.document.markdown import citation as text_citation
 from mdmem.document.text.tokens import first_of
 from mdmem.document.tree import Flaw
-from mdmem.errors import CANNOT_READ, AlreadyExists, DocumentRefused, EditRefused
+from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused
 from mdmem.index.database import Name, key_of, keys_of, names_of, stem_keys
 from mdmem.index.links import resolve
 from mdmem.index.links.dialect import PAGES, SITE, find_site, list_page_names
@@ -38,7 +38,7 @@ from mdmem.index.links.resolve import (
     turn_links,
 )
 from mdmem.vault.paths import check_folder, check_memory, is_under, nfc
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import Change, EditPlan, rewritten
 
 if TYPE_CHECKING:
     from mdmem.document.markdown.inline import Citation, Link
@@ -165,7 +165,7 @@ def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
     def edits(path: str, document: Document) -> list[TextEdit]:
         return sorted(repairs.find_edits(path, document)[1].values())
 
-    changes = rewritten(known, repairs.came_from, edits, shift.left_out)
+    changes = rewritten(known.read, repairs.came_from, edits, shift.left_out)
     changes += shift.others(repairs.keys, repairs.came_from)
     message = _describe_moves("fix links to", repairs.moved)
     left_out = tuple(dict.fromkeys(shift.left_out))
@@ -217,26 +217,6 @@ class Repairs:
             if link.target_span.start in edits and was is not None:
                 targets[link.target_span.start] = self.moved.get(was, was), was in self.moved
         return targets
-
-
-def rewritten(
-    known: Known,
-    paths: Iterable[str],
-    edits_of: Callable[[str, Document], Sequence[TextEdit]],
-    left_out: list[str],
-) -> list[Change]:
-    """Return the changes of the memories at `paths` that have edits; unreadable ones are left out."""
-    changes = []
-    for path in sorted(paths):
-        try:
-            document = known.read(path)
-            edits = edits_of(path, document)
-        except CANNOT_READ as error:
-            left_out.append(error.message)
-            continue
-        if edits:
-            changes.append(Change(path=path, before=document, edits=tuple(edits)))
-    return changes
 
 
 def _describe_moves(action: str, moves: Mapping[str, str]) -> str:
@@ -315,7 +295,10 @@ class Shift:
         """Change the memories that hold a link with one of these keys, except those in `leave`."""
         paths = set(self._known.sources(keys)) - set(leave)
         return rewritten(
-            self._known, paths, lambda path, document: self.edits(document, path, path, keys), self.left_out
+            self._known.read,
+            paths,
+            lambda path, document: self.edits(document, path, path, keys),
+            self.left_out,
         )
 
     def edits(

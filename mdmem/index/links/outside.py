@@ -20,7 +20,7 @@ from mdmem.index.links.move import Known
 from mdmem.index.links.references import file_beside, file_named
 from mdmem.index.links.resolve import PATH_KINDS, as_written, place_of, resolve_link
 from mdmem.vault.paths import is_under, join, relative
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import Change, EditPlan, rewritten
 
 if TYPE_CHECKING:
     from mdmem.document.markdown.inline import Link
@@ -78,7 +78,7 @@ def _follow_files(
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, way))
             return sorted(edits.values())
 
-        return tuple(move.rewritten(known, _list_pointing(view, moves), edits_of, left_out))
+        return tuple(rewritten(known.read, _list_pointing(view, moves), edits_of, left_out))
 
 
 def _spell_rooted(view: View, path: str, cited: str, moves: Mapping[str, str]) -> Iterator[str]:

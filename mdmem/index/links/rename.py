@@ -18,10 +18,10 @@ from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound, SectionAmbiguous, SectionNotFound
 from mdmem.index.database import key_of, keys_of, stem_keys, tag_key
-from mdmem.index.links.move import Known, Shift, rewritten
+from mdmem.index.links.move import Known, Shift
 from mdmem.index.links.names import ChangedNames
 from mdmem.index.links.resolve import has_key, resolve_link, turn_links
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import Change, EditPlan, rewritten
 
 _NESTED = "#"
 _NAMED = 10  # of the tags that there are
@@ -288,7 +288,7 @@ def _plan_reanchoring(
         # Its edits were made for this text, whatever has become of its file since.
         return document if path == document.path else known.read(path)
 
-    changes = rewritten(known._replace(read=read), {document.path, *known.sources(keys)}, edits_of, left_out)
+    changes = rewritten(read, {document.path, *known.sources(keys)}, edits_of, left_out)
     return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
 

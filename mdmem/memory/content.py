@@ -152,13 +152,7 @@ class Life(NamedTuple):
 
 
 def life(ttl: int | None, default: int, now: datetime) -> Life:
-    """Return the life that begins at `now`.
-
-    Args:
-        ttl: seconds, which are kept; 0 for ever; None for the default.
-        default: seconds; 0 for ever.
-        now: with a time zone.
-    """
+    """Return the life that begins now, in seconds: `ttl`, which is kept, else `default`; 0 for ever."""
     seconds = default if ttl is None else ttl
     if type(seconds) is not int or seconds < 0:
         raise Usage(problem=f"a ttl is a whole number of seconds, not {ttl!r}", remedy="give 0 for ever")
@@ -241,13 +235,7 @@ def renewed(after: Document, before: Document | None, default: int, now: datetim
     """Return a memory after a change that names no ttl, with its life begun again.
 
     A change that itself sets or removes `expires` has its way. Else the memory lives for as long as its
-    `ttl_seconds` says; without one as long as the config says; and without that, its `expires` stays.
-
-    Args:
-        after: the memory as the change makes it.
-        before: as it was; None where it is new.
-        default: the config's seconds; 0 for ever.
-        now: with a time zone.
+    `ttl_seconds` says; without one as long as the config says (`default`); without that, `expires` stays.
     """
     expires = after.fields.get(EXPIRES)
     is_told = EXPIRES in after.fields if before is None else expires != before.fields.get(EXPIRES)

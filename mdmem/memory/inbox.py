@@ -56,11 +56,7 @@ class Inbox(KindVerbs[R]):
     # -- reading ------------------------------------------------------------------------------------------
 
     def list(self, *, all: bool = False) -> builtins.list[Proposal]:  # noqa: A002 - its name on the command line
-        """List the proposals that wait, by path; one that cannot be accepted has a `problem`.
-
-        Args:
-            all: also those that were rejected or have expired.
-        """
+        """List the proposals that wait, by path; with `all`, also those that were rejected or expired."""
         now = self._clock()
         paths = [found.path for found in self._vault.walk(PROPOSAL.folder) if not found.problem]
         proposed = filter(None, (proposals.find(path, self._vault, now) for path in paths))
@@ -101,7 +97,6 @@ class Inbox(KindVerbs[R]):
         Args:
             verb: one of `mdmem.memory.proposal.VERBS`, such as `preferences.set`.
             arguments: its arguments by name: JSON values.
-            reason: why.
             author: who proposes it; without one the actor of this memory.
             sources: where it was said, such as `sessions/t1#3`.
 
@@ -164,7 +159,6 @@ class Inbox(KindVerbs[R]):
         """Do what is proposed, to what is there now, and remove the proposal: one change.
 
         Args:
-            id: of the proposal.
             base: the hash of the proposal that was shown (8 digits or more): refuse if it was changed since.
 
         Raises:

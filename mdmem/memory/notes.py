@@ -85,7 +85,6 @@ class Notes(KindVerbs[R]):
         One blank line sets it off from what is there.
 
         Args:
-            name: the note.
             content: Markdown, kept as it is, without the blank lines around it. Its own headings stay.
             title: what the level-2 heading says, in one line; without it there is no heading. A blank one is
                 the local time, `2024-01-31 12:30:00`. A `#` or a block id at its end is escaped, so that it
@@ -160,9 +159,7 @@ class Notes(KindVerbs[R]):
         return self._vault.read(self._note_path(name))
 
     def list(self, within: StrPath = "") -> builtins.list[NoteInfo]:
-        """Return the notes, at any depth, in the order of their paths.
-
-        With `within`, those below that folder.
+        """Return the notes, at any depth, or those below a folder, in the order of their paths.
 
         A note that cannot be read is listed by its file's name.
 

@@ -51,7 +51,6 @@ class Preference(NamedTuple):
         confidence: how sure it is, 0 to 1.
         created, updated: UTC; None where the file does not say.
         why: the reason, which is the body of the file.
-        path: the file.
         state: whether it counts now: "live", or why not.
         hidden: whether it does not count, for that reason or because it has faded so far.
     """
@@ -200,9 +199,7 @@ class PreferenceStats(NamedTuple):
     Attributes:
         total: all that can be read, hidden ones included.
         hidden: those that have faded, or do not count for another reason; they count in nothing below.
-        by_category: how many in each category.
         mean_strength: 0 when there are none.
-        bands: how many are strong, medium and weak.
     """
 
     total: int
@@ -250,9 +247,7 @@ class Preferences(KindVerbs[R]):
         return found
 
     def list(self, category: str | None = None, *, hidden: bool = False) -> Found:
-        """Return all preferences, or those of a category, by their paths.
-
-        With `hidden`, also those that have faded or do not count now.
+        """Return the preferences that are shown, or those of a category, by their paths; with `hidden`, all.
 
         What cannot be read as a preference is left out; `check` tells of it.
         """

@@ -147,7 +147,6 @@ class Proposal:
 
     Attributes:
         id: its name: that of its file, without folder and suffix.
-        path: its file.
         status: open, rejected or expired.
         verb, arguments: what is done where it is accepted.
         reason, author: why, and by whom it is proposed; may be empty.

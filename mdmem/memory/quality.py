@@ -35,7 +35,6 @@ class Evidence(NamedTuple):
     """What is known of a memory.
 
     Attributes:
-        path, fields, title, day: of the memory.
         confidence: how sure it is today; None where it says nothing of itself.
         state: whether it counts.
         against, repeats: what counts and speaks against it, and what says the same.

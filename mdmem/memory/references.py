@@ -82,12 +82,11 @@ class References(Generic[R]):
         stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
-        """Return the references to one target; the rest is as for `list`.
+        """Return the references to one target; the other arguments are those of `list`.
 
         Args:
             target: as `list` names it, or as it is written; without its anchor, lines or symbol; without
                 `.md`, and without the folders in front; the name of a symbol, or of a tag without its `#`.
-            types, states, stale, paths: as `list` takes them.
         """
         wanted = lookup_key(target)
         asked = self._find_occurrences(types, states, stale, paths)
@@ -122,9 +121,7 @@ class References(Generic[R]):
     def broken(self, paths: Collection[StrPath], files: Collection[StrPath]) -> tuple[Occurrence, ...]:
         """References in memories that are wrong, and citations of files that have become stale.
 
-        Args:
-            paths: the memories.
-            files: the files of the workspace, as absolute paths.
+        `files` are those of the workspace, as absolute paths.
         """
         paths = path_texts(paths)
         real = (os.path.realpath(file) for file in path_texts(files) if "\0" not in file)
@@ -183,9 +180,7 @@ class References(Generic[R]):
     def pin(self, paths: Collection[StrPath] | None = None, *, accept: bool = False) -> R:
         """Put a pin behind every citation of lines or of a symbol that has none.
 
-        Args:
-            paths: only in these.
-            accept: also renew the pins of code that has changed since.
+        With `accept`, also renew the pins of code that has changed since.
         """
 
         def build() -> EditPlan:

@@ -37,7 +37,6 @@ class Rule(NamedTuple):
         title: its `title`, else its first heading, else its name.
         globs: the files of the workspace that it is about; without any, it is about everything.
         priority: rules with a higher number come first; 0 where the file does not say.
-        text: the body.
         enabled: whether it applies, as long as it counts.
         description: what it is for; may be empty.
         state: whether it counts now: "live", or why not.

@@ -60,16 +60,10 @@ def bounds_of(fields: Mapping[str, Any]) -> Bounds:
 
 
 def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[str, State]:
-    """Find the memories that do not count at a moment.
+    """Find the memories that do not count at a moment, each with its state, by their paths in the view.
 
-    A successor that is missing, ambiguous, the memory itself or in a circle is ignored.
-
-    Args:
-        moment: with a time zone.
-        is_past: ignore successors and contradictions: they may have come only later.
-
-    Returns:
-        The state of each memory that is not live, by its path in the view.
+    A successor that is missing, ambiguous, the memory itself or in a circle is ignored. With `is_past`, all
+    successors and contradictions are: they may have come only later.
     """
     states: dict[str, State] = {}
     for key, state in _STATES:

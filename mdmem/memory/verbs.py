@@ -599,10 +599,8 @@ class Verbs(Generic[R]):
         """Delete a memory, or several at once; `restore` brings them back.
 
         Args:
-            path: the memory, or several.
             recursive: a folder is taken as well, with every memory in it.
             cascade: what derives from nothing else is deleted as well.
-            base: the hash of the one memory that the caller saw.
 
         Raises:
             Usage: a folder is named without `recursive`; or a `base` for more than one memory.
@@ -670,7 +668,6 @@ class Verbs(Generic[R]):
         Args:
             template: its name, or that of a kind, which has one.
             path: with its suffix; for a kind a name without one means the memory of its folder.
-            variables: what the template reads.
 
         Raises:
             NamedNotFound: no such template.
@@ -773,9 +770,7 @@ class Verbs(Generic[R]):
     def redo(self, *, count: int = 1, own: Collection[str] | None = None) -> R:
         """Put back what your last `undo` took, unless something was changed since; again, the one before.
 
-        Args:
-            count: how many changes to put back, as `undo` takes them back.
-            own: as for `undo`.
+        `count` and `own` are as for `undo`.
 
         Raises:
             NamedNotFound: nothing was undone since the last change that was made.
@@ -822,9 +817,7 @@ class Verbs(Generic[R]):
         """Let one memory take the place of another, which then counts no more; see `mdmem.memory.validity`.
 
         Args:
-            old: the memory that ends.
-            by: its successor.
-            at: when it ends, unless it has an end; now without one.
+            at: when the old one ends, unless it has an end; now without one.
             bases: the hashes of memories by path, such as both: refuse if one has another.
 
         Raises:
@@ -851,7 +844,6 @@ class Verbs(Generic[R]):
         """Make one memory of several, which it supersedes; see `mdmem.memory.duplicates`.
 
         Args:
-            paths: the memories, two or more.
             into: one of them, or a new memory.
             content: what it says then; without it, its own text and the blocks that the others have alone.
             bases: as for `supersede`.
@@ -879,8 +871,6 @@ class Verbs(Generic[R]):
         """Note that a memory speaks against another, which then counts no more.
 
         Args:
-            path: the memory that ends.
-            by: what speaks against it.
             at: when it ends, unless it has an end; now without one.
 
         Raises:
@@ -898,10 +888,7 @@ class Verbs(Generic[R]):
         return self._run(lambda: validity.reinstate(self._vault, path_text(path), utc_now()))
 
     def confirm(self, path: StrPath, *, source: str | None = None) -> R:
-        """Note that a memory was found right now, and by which source.
-
-        Args:
-            source: the id of a source, such as `sessions/t1#7`.
+        """Note that a memory was found right now, and by which source, such as `sessions/t1#7`.
 
         Raises:
             Usage: its field `source` is a text, to which none can be added.

@@ -100,18 +100,12 @@ class Working(KindVerbs[R]):
         template: str | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> str:
-        """Return the content: the text of Markdown without its frontmatter, or the JSON text.
-
-        Without blank edges.
+        """Return the content: Markdown without frontmatter and blank edges, or JSON; empty without any.
 
         Args:
             template: what to begin with; without one, what the config names, and nothing where it names none.
                 Where nothing is there, or it has expired, the template is rendered and written, once: of
                 several that do so at the same time, all get what the first one wrote.
-            variables: what the template reads.
-
-        Returns:
-            The content; empty where there is none.
 
         Raises:
             NamedNotFound, TemplateFailed: the template is not there, or cannot be rendered.
@@ -221,7 +215,6 @@ class Working(KindVerbs[R]):
             search: the text. Empty or None: `new` is appended behind a blank line, and where nothing is there
                 yet it becomes the content.
             new: what stands there afterwards; it may be empty where a text is replaced.
-            ttl: seconds that it lives; 0 for ever.
 
         Raises:
             MemoryNotFound: there is nothing to look for the text in.
@@ -255,7 +248,6 @@ class Working(KindVerbs[R]):
         Args:
             patch: members to set; None removes one, an object is merged with the one that is there. Where
                 nothing is there yet, the patch makes it.
-            ttl: seconds that it lives; 0 for ever.
 
         Raises:
             Usage: the memory is Markdown, or not an object, or the patch is not one.

@@ -347,12 +347,7 @@ class Connections:
         raise AssertionError("unreachable")
 
     def commit(self, connection: Connection, was_made: Callable[[Connection], bool], what: str) -> None:
-        """Commit; where the answer is lost, ask whether it was made, under the lock that it was made under.
-
-        Args:
-            connection: that a transaction was begun on.
-            was_made: waits for the transaction to end, and returns whether it was committed.
-            what: names the change.
+        """Commit; where the answer is lost, ask `was_made`, which waits for the transaction to end.
 
         Raises:
             DatabaseFailed: it was rolled back.

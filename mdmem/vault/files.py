@@ -182,12 +182,7 @@ def spelled(root: str, parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_regular(path: str, flags: int = os.O_RDONLY, folder: int | None = None) -> int:
-    """Open a regular file; neither is a link followed nor a pipe waited for.
-
-    Args:
-        path: of the file, seen from `folder` where that is given.
-        flags: how to open it; with O_CREAT it is made when it is missing.
-        folder: the descriptor of a folder.
+    """Open a regular file, as `os.open` with `dir_fd`; neither is a link followed nor a pipe waited for.
 
     Raises:
         OSError: it is missing, a link (ELOOP), a folder (EISDIR), a device, a FIFO or a socket (ENXIO), or
@@ -464,11 +459,9 @@ Waits: TypeAlias = "Callable[[], None] | None"
 
 @contextlib.contextmanager
 def held(path: str, seconds: float, *, stopped: float | None = None, waits: Waits = None) -> Iterator[None]:
-    """Hold the lock in the file `path`, which is made when it is missing and stays.
+    """Hold the lock in a file, which is made when it is missing, stays, and has the number of the process.
 
     Args:
-        path: of the file, in which the process that holds the lock leaves its number.
-        seconds: how long to wait for it.
         stopped: how long to wait for a process that is stopped, where the system can tell.
         waits: called again and again while it waits.
     """

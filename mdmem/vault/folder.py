@@ -89,11 +89,7 @@ def find_git_root(folder: str) -> str | None:
 
 
 def resolve(config: Config, root: str, workspace: str) -> dict[str, tuple[str, ...]]:
-    """Return the file of each mount, as the parts of its path below the workspace.
-
-    Args:
-        config: its mounts map a path of the vault to a file, seen from the vault's folder.
-        root, workspace: absolute paths without links.
+    """Return the file of each mount, as the parts of its path below the workspace; both have no links.
 
     Raises:
         ConfigInvalid: a mount leaves the workspace (perhaps through a link), lies in the vault or in git's

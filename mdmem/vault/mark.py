@@ -46,10 +46,7 @@ def signed(shape: Mapping[str, Any]) -> bytes:
 
 
 def believed(line: bytes) -> dict[str, Any] | None:
-    """Return the object that `signed` wrote.
-
-    None for anything else, such as a line that somebody else wrote.
-    """
+    """Return the object that `signed` wrote; None for anything else, such as a line of somebody else."""
     text, mark, given = line.rpartition(_MARK)
     if not mark:
         return None

@@ -42,9 +42,7 @@ def of_user(path: str) -> Place:
 
 
 def read(place: Place, shown: str) -> Content | None:
-    """Return the file at a place, once nobody is writing it.
-
-    None when there is none. `shown` names it in errors.
+    """Return the file at a place, once nobody is writing it; None when there is none.
 
     Raises:
         PathRefused: it, or a folder on the way to it, is a link, or it is not a regular file.
@@ -74,13 +72,8 @@ def replace(
 ) -> None:
     """Put `after` in the place of `before`; None stands for no file.
 
-    Args:
-        place: of the file; folders on the way to it are made.
-        shown: names it in errors and in the log of `kept`.
-        before: what it must hold.
-        after: what it holds then. Where it holds that already, another process was faster.
-        kept: takes what it held.
-        message: what is done, for the log of `kept`.
+    Where it holds `after` already, another process was faster. `kept` takes what it held, and its log says
+    what was done to `shown`. Folders on the way to it are made.
 
     Raises:
         Conflict: it holds something else; with the diff.

@@ -344,12 +344,7 @@ class MemoryLayout(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """A namespace that a scope reads: its own one, which has no name, or one that others share with it.
-
-    Attributes:
-        name: what its paths begin with, before a colon; empty for the own one.
-        namespace: what belongs to it.
-    """
+    """A namespace that a scope reads: its own one, or a shared one, whose paths have its name and a colon."""
 
     name: str = ""
     namespace: Namespace = Namespace()

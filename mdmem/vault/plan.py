@@ -36,10 +36,6 @@ class Change:
     Attributes:
         path: the memory, as the vault names it.
         before: the document that the change was computed from; None: the memory must not exist.
-        edits: spans of `before` and what stands there afterwards.
-        content: all of the new bytes.
-        delete: the memory goes.
-        move_to: its new path.
         merge: when the file has changed since `before` was read, merge three-way where that is
             unambiguous; otherwise refuse at once.
         back: the deletion that it takes back: the file gets the spelling and the permissions that it had,
@@ -285,11 +281,7 @@ def together(plans: Iterable[EditPlan], message: str) -> EditPlan:
 
 
 def refuse_paths(plan: EditPlan, suffixes: tuple[str, ...]) -> None:
-    """Refuse a plan that names a file twice, or what cannot be one, or makes a memory of an attachment.
-
-    Args:
-        suffixes: how the name of a memory ends.
-    """
+    """Refuse a plan that names a file twice, or what cannot be one, or makes a memory of an attachment."""
     names = []
     for change in plan.changes:
         names.append(check_memory(change.path, suffixes))
@@ -312,15 +304,12 @@ class NewNames:
     New is what a plan makes and what neither stands there nor is brought back. A memory that is moved takes
     along the names that it keeps, and may differ from its old ones in case alone. So whatever stands under a
     name that would be refused today can be changed, renamed, moved with its folder, deleted and brought back.
+    It judges the names of one plan, by `stands` and `names` of the store.
     """
 
     def __init__(
         self, namespace: str, stands: Callable[[str], bool], names_in: Callable[[str], Iterable[str]]
     ) -> None:
-        """Judge the names of one plan; its paths are relative to `namespace`.
-
-        `stands` and `names_in` are those of the store.
-        """
         self._namespace = namespace
         self._stands = stands
         self._names_in = names_in

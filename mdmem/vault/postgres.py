@@ -180,10 +180,7 @@ class _AtWork(threading.local):
 
 
 class PostgresStore(LocalStore):
-    """The vault that a URL names. Constructing it opens nothing.
-
-    Its `root` is the copy's folder.
-    """
+    """The vault that a URL names; its `root` is the folder of the copy. Constructing it opens nothing."""
 
     is_copy = True
 
@@ -336,10 +333,7 @@ class PostgresStore(LocalStore):
             self._note_state(notes, CopyState(head.seq, head.id, boot, head.started, head.xmin, epoch))
 
     def _has_met(self, connection: Connection, known: CopyState, head: _Head) -> bool:
-        """Return whether the history of the vault holds the last change that the copy has taken in.
-
-        Not where something was erased since.
-        """
+        """Return whether the history holds the last change of the copy, and nothing was erased since."""
         if known.seq < head.erased:
             return False
         if head.seq == known.seq:

@@ -52,10 +52,7 @@ ORDER BY path, namespace
 
 
 class UseCount(NamedTuple):
-    """How often a namespace used a memory, both paths of the vault, and when last.
-
-    `last` is in milliseconds since the epoch.
-    """
+    """How often a namespace used a memory, both paths of the vault; `last` is in ms since the epoch."""
 
     namespace: str
     path: str

@@ -455,9 +455,7 @@ class Vault:
     def transact(self, build: Callable[[], EditPlan], *, locked: bool = False) -> Applied:
         """Apply the plan that `build` makes; where somebody wrote in between, make it again and apply that.
 
-        Args:
-            build: makes the plan.
-            locked: hold the lock from the start, for a plan that depends on memories that it does not change.
+        With `locked`, hold the lock from the start: a plan may depend on memories that it does not change.
         """
         if not locked:
             with contextlib.suppress(Conflict, AlreadyExists):

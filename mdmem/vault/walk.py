@@ -130,12 +130,7 @@ def list_others(
     suffixes: tuple[str, ...] = SUFFIXES,
     holds: Callable[[str], bool] | None = None,
 ) -> Iterator[str]:
-    """Yield the paths of the files that end in none of `suffixes`, in no order; they are not looked at.
-
-    Args:
-        root, parts, holds: as for `walk`.
-        suffixes: how the name of a memory ends.
-    """
+    """Yield the paths of the files that `walk` passes over, in no order; they are not looked at."""
     start = _find_start(root, parts)
     pending = [_Folder(start, "".join(f"{part}/" for part in parts))] if start else []
     while pending:
@@ -191,9 +186,7 @@ def compare_files(
 ) -> Look:
     """Compare every file that `walk` would meet with what is known, at little more than the price of asking.
 
-    Args:
-        known: `Found.seen` of the files that were met before, by their paths, of those with a problem too.
-        mounts, suffixes: as for `walk`.
+    `known` has `Found.seen` of the files that were met before, by their paths, of those with a problem too.
     """
     search = _Search(known, mounts or {}, suffixes)
     search.compare_folder(_Folder(root, ""), None)

@@ -126,11 +126,7 @@ class Schemas:
         return not isinstance(written, str) or ("/" in written and not self.has(written))
 
     def check(self, document: Document, name: str | None = None) -> list[Diagnostic]:
-        """Everything that is wrong with a memory: with its text, and by its schema; in the order of the text.
-
-        Args:
-            name: a schema, in the place of the one that the memory follows.
-        """
+        """List what is wrong with a memory, by its text and its schema, or `name`, as its text goes."""
         if name is None and self.is_data(document):
             return [*document.findings]
         findings = [*document.findings, *self._check_unknown_schema(document)]

@@ -20,11 +20,7 @@ from mdmem.vault.template.sandbox import PARSED_CHARACTER, Exhausted, Sandbox
 
 
 class Variable(NamedTuple):
-    """A variable that a template reads.
-
-    Attributes:
-        required: whether no use of it gives a `default(…)` or asks whether it `is defined`.
-    """
+    """A variable that a template reads: required if no use has a `default(…)` or asks if it `is defined`."""
 
     name: str
     required: bool
@@ -167,12 +163,7 @@ def render(
     values: Mapping[str, Any],
     max_chars: int,
 ) -> str:
-    """Render the template `source`.
-
-    Args:
-        values: what it finds under global names.
-        max_chars: how long the result may be.
-    """
+    """Render the template `source`, which finds `values` under global names, to at most `max_chars`."""
     work = max(_LEAST_WORK, _WORK_FOR_A_CHARACTER * max_chars)
     sandbox = Sandbox(_make_loader(name, source, lookup), values, work)
     parts: list[str] = []

@@ -192,16 +192,9 @@ class Exhausted(TemplateRuntimeError):
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """An environment for one rendering; it is not used again, since its work is spent."""
+    """An environment for one rendering; it is not used again, since its work, in characters, is spent."""
 
     def __init__(self, load: Callable[[str], str | None], values: Mapping[str, Any], work: int) -> None:
-        """Make the environment.
-
-        Args:
-            load: gives the source of a template, or None when there is none of that name.
-            values: the global names, beside `range` and `namespace`.
-            work: how much may be done, in characters made.
-        """
         self.work = work
         super().__init__(
             loader=FunctionLoader(functools.partial(self._load_source, load)),

@@ -47,15 +47,14 @@ _DESCRIPTION = regex(r"\ufeff?\{#-?[ \t]*(.*?)[ \t]*-?#\}")
 
 
 class Templates:
-    """The templates of a vault and the built-in ones. Making it parses nothing."""
+    """The templates of a vault and the built-in ones. Making it parses nothing.
+
+    Args:
+        own: the source of each, by its path in the vault's template folder, with `/` and suffix. One that is
+            named like a built-in template replaces it, and may extend it as `builtin/<name>`.
+    """
 
     def __init__(self, own: Mapping[str, str]) -> None:
-        """Take the vault's own templates.
-
-        Args:
-            own: the source of each, by its path in the vault's template folder, with `/` and suffix. One
-                that is named like a built-in template replaces it, and may extend it as `builtin/<name>`.
-        """
         self._own = own
 
     def names(self) -> list[TemplateInfo]:
@@ -103,11 +102,9 @@ class Templates:
         """Render the template `name`; the result ends in exactly one newline.
 
         Args:
-            name: the template's path, with or without `.md` or `.json`.
             variables: plain values: texts, numbers, booleans, None, dates, and lists and mappings of these.
             now: the moment that `now` and `today` mean, with a time zone; templates see it in UTC.
             max_chars: how long the result may be; what may be made on the way to it grows with that.
-            refuse_unread: whether to refuse variables that the template does not read.
 
         Raises:
             TemplateFailed: a variable is missing or refused, or the template cannot be parsed, fails, reaches

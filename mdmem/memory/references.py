@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from mdmem.document.document import parse
 from mdmem.errors import MemoryNotFound, Usage
@@ -26,7 +26,7 @@ from mdmem.index.links.references import (
     occurrences,
 )
 from mdmem.index.links.resolve import resolve_link
-from mdmem.memory.verbs import Build
+from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.vault.paths import StrPath, check_folder, check_memory, path_texts
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
@@ -34,11 +34,10 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:  # only what looks across memories needs the index
     from mdmem.index.view import View
 
-R = TypeVar("R")
 _STALE_ORDER = (CHANGED, MOVED, GONE)
 
 
-class References(Generic[R]):
+class References(KindVerbs[R]):
     """What the memories of one scope point at; every question makes the index current first.
 
     `paths` are memories or folders that it is asked about; None is all of them. Where they name nothing, that
@@ -46,8 +45,7 @@ class References(Generic[R]):
     """
 
     def __init__(self, vault: Vault, run: Callable[[Build], R], view: Callable[[], View]) -> None:
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run)
         self._view = view
 
     def list(

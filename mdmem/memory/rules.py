@@ -6,7 +6,7 @@ import os
 import posixpath
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 from mdmem.document.arguments import check_natural, require_text, texts_of
 from mdmem.document.document import Document
@@ -15,12 +15,10 @@ from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, Pattern
 from mdmem.kind import NAMESPACES, RULE
 from mdmem.memory import history
 from mdmem.memory.content import State, StatesAt, make_judge, utc_now
-from mdmem.memory.verbs import Build
+from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.vault.paths import Scope, StrPath, check_memory, is_under, join, path_text
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
-
-R = TypeVar("R")
 
 _SUFFIX = ".md"
 _UNSURE = "its frontmatter cannot be read: it may be off, or not count any more"
@@ -70,7 +68,7 @@ class Rule(NamedTuple):
 Found: TypeAlias = list[Rule]  # `list` is also a verb here
 
 
-class Rules(Generic[R]):
+class Rules(KindVerbs[R]):
     """The rules that speak to a scope: those of everyone, of its project, of its user, and its own.
 
     Rules of the same name in several layers all apply. A rule with unreadable frontmatter
@@ -78,8 +76,7 @@ class Rules(Generic[R]):
     """
 
     def __init__(self, vault: Vault, run: Callable[[Build], R], scope: Scope, find_states: StatesAt) -> None:
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run)
         self._scope = scope
         self._find_states = find_states
 

@@ -232,7 +232,7 @@ Where = Literal["replace", "append", "before", "after"]
 
 
 class KindVerbs(Generic[R]):
-    """What the verbs of a kind have: a vault, `run` as in the module, `clock`, which says what time it is."""
+    """What all verbs have: a vault, `run` as in the module, `clock`, which says what time it is."""
 
     def __init__(
         self, vault: Vault, run: Callable[[Build], R], clock: Callable[[], datetime] = utc_now
@@ -242,7 +242,7 @@ class KindVerbs(Generic[R]):
         self._clock = clock
 
 
-class Verbs(Generic[R]):
+class Verbs(KindVerbs[R]):
     """Every change that can be made to any memory.
 
     Paths are relative to the namespace. `base` is the hash that the caller saw (at least its first eight
@@ -255,8 +255,7 @@ class Verbs(Generic[R]):
     """
 
     def __init__(self, vault: Vault, run: Callable[[Build], R], view: Callable[[], View]) -> None:
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run)
         self._view = view
 
     # -- one memory ---------------------------------------------------------------------------------------

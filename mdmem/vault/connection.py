@@ -172,7 +172,7 @@ def make_tables(address: Address, dims: int = 0) -> bool:
         Usage: the vectors of the database have another number of numbers.
         DatabaseFailed: the database refused; for tables, the user needs a right to make them.
     """
-    with _translated(address, "make it"), _connect(address) as connection:
+    with Connections(address).translated("make it"), _connect(address) as connection:
         _refuse_server(address, connection)
         connection.execute(_BEGIN)
         is_new = connection.execute("SELECT to_regclass('mdmem.version') IS NULL").fetchone() == (True,)
@@ -213,18 +213,6 @@ def _refuse_server(address: Address, connection: Connection) -> None:
         reason = "it is a standby, which takes no changes" if is_standby else "its setting fsync is off"
         remedy = "name the primary server" if is_standby else "turn it on: without it a crash loses changes"
         raise DatabaseFailed(vault=address.shown, action="use this server", reason=reason, remedy=remedy)
-
-
-@contextlib.contextmanager
-def _translated(address: Address, action: str) -> Iterator[None]:
-    """Turn what the database refuses inside the block into an error of ours."""
-    try:
-        yield
-    except refused.LockNotAvailable:
-        raise LockTimeout(path=address.shown, seconds=_LOCK_SECONDS) from None
-    except (psycopg.Error, PoolTimeout) as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise DatabaseFailed(vault=address.shown, action=action, reason=reason) from None
 
 
 class Connections:
@@ -280,8 +268,13 @@ class Connections:
     @contextlib.contextmanager
     def translated(self, action: str) -> Iterator[None]:
         """Turn what the database refuses inside the block into an error of ours."""
-        with _translated(self.address, action):
+        try:
             yield
+        except refused.LockNotAvailable:
+            raise LockTimeout(path=self.address.shown, seconds=_LOCK_SECONDS) from None
+        except (psycopg.Error, PoolTimeout) as error:
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise DatabaseFailed(vault=self.address.shown, action=action, reason=reason) from None
 
     @contextlib.contextmanager
     def _lend(self) -> Iterator[Connection]:

@@ -184,7 +184,9 @@ class Journal:
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
             with contextlib.suppress(OSError, MdmemError):
-                self._keep_replaced(seats)
+                for seat in seats:
+                    if seat.before is not None:  # its hash is known: it has just been compared
+                        self.trash.put(*seat.staged, seat.before)
                 self._finish_entry(seats, entry)
                 files.remove(staging, done if many else record)
 
@@ -193,12 +195,6 @@ class Journal:
         for seat, step in zip(seats, steps, strict=True):
             if step.after is not None and seat.after is not None:
                 self.trash.keep_written(step.after, seat.after, step.before or step.like)
-
-    def _keep_replaced(self, seats: Sequence[_Seat]) -> None:
-        for seat in seats:
-            if seat.before is not None:
-                # Its hash is known: it has just been compared.
-                self.trash.put(*seat.staged, seat.before)
 
     def recover(self) -> int:
         """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""

@@ -58,14 +58,6 @@ def fetch_chunks(connection: Connection, vault: str, log: str, start: int, end: 
         position = rows[-1][0] + 1
 
 
-def put_log(connection: Connection, vault: str, path: str, blocks: Iterable[bytes], mtime: int) -> None:
-    """Write a log of another vault, which has this time."""
-    identifier, size = lock_log(connection, vault, path)
-    if identifier:
-        raise EditRefused(path=path, reason="somebody else made this log meanwhile")
-    PostgresLog("", path, connection, vault, (identifier, size)).fill(blocks, mtime)
-
-
 class PostgresLog(LogFile):
     """A log with its row locked: `Log`, for reading and writing.
 
@@ -113,7 +105,9 @@ class PostgresLog(LogFile):
             self.size += len(data)
 
     def fill(self, blocks: Iterable[bytes], mtime: int) -> None:
-        """Write a log that is missing, and its row."""
+        """Write a log that is missing, which has this time, and its row."""
+        if self.identifier:
+            raise EditRefused(path=self.path, reason="somebody else made this log meanwhile")
         self.identifier = os.urandom(8).hex()
         self._length = self._add_chunks(self.identifier, 0, blocks)
         self.write_row(mtime)

@@ -37,7 +37,7 @@ from mdmem.vault.postgres import (
     refuse_too_much,
     split_batches,
 )
-from mdmem.vault.postgres_log import put_log
+from mdmem.vault.postgres_log import PostgresLog, lock_log
 from mdmem.vault.store import MOST_ATTACHED_BYTES, Entry
 
 _LOG = re.compile(r"(?:.*/)?sessions/(?:[^/]+\.jsonl|\.archive/[^/]+/[^/]+)")
@@ -275,8 +275,7 @@ class _TargetFolder:
 
     def put_changes(self, changes: Sequence[Entry]) -> None:
         """Add changes to the history."""
-        for start in range(0, len(changes), _AT_ONCE):
-            self._store.trash.record(*changes[start : start + _AT_ONCE])
+        self._store.trash.record(*changes)
 
     def end(self, given: _Held) -> None:
         """Make a vault of the folder."""
@@ -345,7 +344,9 @@ class _TargetDatabase:
                 connection.cursor().executemany(_ADD, [(self._vault, *file) for file in put])
         for path in filter(_is_log, lacking):
             with self._store.database.translated("copy to it"), self._store.database.begun() as connection:
-                put_log(connection, self._vault, path, given.read_blocks(path), lacking[path].mtime)
+                row = lock_log(connection, self._vault, path)
+                log = PostgresLog("", path, connection, self._vault, row)
+                log.fill(given.read_blocks(path), lacking[path].mtime)
                 connection.execute("COMMIT")
 
     def put_versions(self, source: LocalStore, hashes: Iterable[str]) -> None:

@@ -520,6 +520,7 @@ class Vault:
         return prepared
 
     def _refuse_outside(self, plan: EditPlan) -> None:
+        """Refuse what is not of this namespace; of shared memories, see `mdmem.facade.sharing`."""
         for path in plan.paths:
             self._full_path(check_folder(path))
 

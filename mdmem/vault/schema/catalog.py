@@ -33,15 +33,12 @@ REFERENCES = ("$ref", "$dynamicRef")
 class Catalog:
     """The schemas by name. `own` maps a name to JSON text; nothing is parsed before it is asked for.
 
-    Attributes:
-        sound: by name, whether the schema is valid; filled by the validator.
-        normalized: by name, the schema as the validator reads it; filled by the validator.
+    The validator fills `sound`: by name, whether the schema is valid.
     """
 
     def __init__(self, own: Mapping[str, str]) -> None:
         self._own = own
         self.sound: dict[str, bool] = {}
-        self.normalized: dict[str, Schema] = {}
         self._parsed: dict[str, Schema | None] = {}
         self._closures: dict[str, tuple[str, ...]] = {}
 

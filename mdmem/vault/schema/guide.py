@@ -46,9 +46,7 @@ class _Part(NamedTuple):
 
 def list_fields(catalog: Catalog, name: str, path: Sequence[str | int] = ()) -> dict[str, FieldGuide]:
     """Return the fields that a schema names, those of the value at `path`; a number there is an item."""
-    parts = list(_gather(catalog, _read_whole(catalog, name)))
-    for key in path:
-        parts = list(_gather(catalog, _step_into(parts, key)))
+    parts = _find_parts(catalog, name, path)
     required = {key for part in parts for key in _as_list(part.schema.get("required"))}
     named: dict[str, list[_Part]] = {}
     for part in parts:
@@ -62,14 +60,14 @@ def list_fields(catalog: Catalog, name: str, path: Sequence[str | int] = ()) -> 
 
 def describe_item(catalog: Catalog, name: str, path: Sequence[str | int]) -> FieldGuide:
     """Return what a schema says of the items of the list at `path`."""
-    parts = list(_gather(catalog, _read_whole(catalog, name)))
-    for key in (*path, 0):
+    return _describe("", _find_parts(catalog, name, (*path, 0)), is_required=False)
+
+
+def _find_parts(catalog: Catalog, name: str, path: Sequence[str | int]) -> list[_Part]:
+    parts = list(_gather(catalog, _wrap(name, catalog.parsed(name))))
+    for key in path:
         parts = list(_gather(catalog, _step_into(parts, key)))
-    return _describe("", parts, is_required=False)
-
-
-def _read_whole(catalog: Catalog, name: str) -> list[_Part]:
-    return list(_wrap(name, catalog.parsed(name)))
+    return parts
 
 
 def _wrap(name: str, schema: Any) -> Iterator[_Part]:

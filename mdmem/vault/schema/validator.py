@@ -110,12 +110,9 @@ def normalize_reference(catalog: Catalog, reference: str) -> str:
 
 def make_registry(catalog: Catalog, name: str) -> Registry[Schema]:
     """Collect what a schema may refer to: sound schemas of the catalog, and the metaschemas of 2020-12."""
+    normalize = partial(_normalize_schema, normalize_ref=partial(normalize_reference, catalog))
     names = [each for each in catalog.closure(name) if is_sound(catalog, each)]
-    for each in names:
-        if each not in catalog.normalized:
-            schema = _normalize_schema(catalog.parsed(each), partial(normalize_reference, catalog))
-            catalog.normalized[each] = schema
-    resources = ((make_address(each), catalog.normalized[each]) for each in names)
+    resources = ((make_address(each), normalize(catalog.parsed(each))) for each in names)
     return _register_schemas(_load_metaschemas(), resources)
 
 

@@ -334,7 +334,6 @@ def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
 
 
 def _take_attachments_back(vault: Vault, entry: Entry) -> Iterator[AttachmentChange]:
-    """Yield the changes that take back the attachments of a change."""
     attached = [file for file in entry.files if not file.path.endswith(vault.suffixes)]
     gone = [file for file in attached if file.after is None]
     for made in (file for file in attached if file.after):

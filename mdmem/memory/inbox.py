@@ -18,7 +18,7 @@ from mdmem.document.arguments import complete_id, json_value, texts_of
 from mdmem.document.document import Document, Limits
 from mdmem.document.field import set_field, with_field
 from mdmem.document.moment import stamp
-from mdmem.document.secret import Secret, redacted
+from mdmem.document.secret import redacted
 from mdmem.document.source import MOST_SOURCES
 from mdmem.errors import Conflict, EditRefused, Invalid, LimitReached, MdmemError, NamedNotFound, Usage
 from mdmem.kind import PROPOSAL, RULE, kind_at
@@ -270,12 +270,13 @@ def redact_fields(
     if config.policy == "off":
         return shape, ()
     clean, found = redacted(shape, config.allow)
-    return clean, tuple(_describe_replacement(path, each) for each in found)
-
-
-def _describe_replacement(path: str, found: Secret) -> Diagnostic:
-    message = f"{found.told}; {found.word} is written instead"
-    return about_file(path, SECRETS, message, SECRETS_HINT, severity="warning", rule=found.digest)
+    warnings = []
+    for each in found:
+        message = f"{each.told}; {each.word} is written instead"
+        warnings.append(
+            about_file(path, SECRETS, message, SECRETS_HINT, severity="warning", rule=each.digest)
+        )
+    return clean, tuple(warnings)
 
 
 def _list_off(plan: EditPlan, limits: Limits) -> Iterator[Diagnostic]:

@@ -377,7 +377,6 @@ class _Source:
     unknown: list[Diagnostic] = field(default_factory=list)
 
     def refusal(self, reason: str, remedy: str, table: str, key: str = "") -> ConfigInvalid:
-        """Make the error about a table, or a key of it."""
         line = self._find_line(table, key)
         where = f"line {line}: " if line else ""
         return ConfigInvalid(path=self.path, reason=where + reason, remedy=remedy, line=line)
@@ -473,8 +472,10 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
             settings[name] = source.settings(name, table, _TABLES[name])
         else:
             source.pass_over(_show_value(name), name, [*_TABLES, "kinds", "mounts"], name)
-    if "check" in settings:
-        _refuse_bad_globs(source, settings["check"].guests)
+    try:
+        matcher(settings["check"].guests if "check" in settings else ())
+    except PatternInvalid as error:
+        raise source.refusal(f"[check] guests: {error.message}", error.hint, "check", "guests") from None
     declared = _declared_kinds(source, kinds)
     return Config(**settings, kinds=declared, mounts=mounts, unknown=tuple(source.unknown))
 
@@ -544,13 +545,6 @@ def find_change(before: str, after: str) -> ConfigChange:
     )
     gains = tuple(each for each in new if each not in old)
     return ConfigChange(gains, tuple(each for each in old if each not in new))
-
-
-def _refuse_bad_globs(source: _Source, guests: Texts) -> None:
-    try:
-        matcher(guests)
-    except PatternInvalid as error:
-        raise source.refusal(f"[check] guests: {error.message}", error.hint, "check", "guests") from None
 
 
 def _declared_kinds(source: _Source, tables: Any) -> tuple[Kind, ...]:

@@ -226,7 +226,6 @@ class _NumberedLine(NamedTuple):
 def _find_first_line(
     log: Log, start: int, end: int, number_of: Callable[[bytes], int | None], within: int
 ) -> _NumberedLine | None:
-    """Return the first line with a number that begins in a stretch of a log."""
     position = start - 1
     while position < end:
         hole = _find_hole(log, max(position, 0))
@@ -307,14 +306,12 @@ class LogFile:
         self._descriptor, self.size, self.identity, self.holes = None, 0, (), ()
 
     def read(self, start: int, end: int) -> bytes:
-        """See `Log.read`."""
         if self._descriptor is None or start >= end:
             return b""
         with files.translated(self.path, "read it"):
             return os.pread(self._descriptor, end - start, start)
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """See `Log.append`."""
         if any(b"\n" in line for line in lines):
             raise ValueError("a line must not contain a line end")
         if not lines:
@@ -370,7 +367,6 @@ class LogFile:
         self._close_log()
 
     def bring_back(self, path: str) -> None:
-        """See `Log.bring_back`."""
         *folders, name = path.split("/")
         with (
             files.translated(self.path, "bring it back"),
@@ -385,7 +381,6 @@ class LogFile:
             os.fsync(aside)
 
     def purge(self, path: str) -> None:
-        """See `Log.purge`."""
         *folders, name = path.split("/")
         with files.translated(self.path, "purge it"), files.opened(self._root, folders) as aside:
             files.remove(aside, name)

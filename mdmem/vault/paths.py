@@ -111,7 +111,6 @@ def _check_path(path: str) -> str:
 
 
 def _find_fault(path: str) -> str:
-    """Return what is wrong with a path; empty when nothing is."""
     if _CONTROL.search(path):
         return "a path has no control characters"
     if "\\" in path:
@@ -302,13 +301,11 @@ EVERYTHING = Namespace()
 
 @lru_cache(maxsize=64)
 def _index_kept(keeps: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return what is kept, and the folders around it."""
     return frozenset(keeps), frozenset(folder for kept in keeps for folder in above(kept))
 
 
 @lru_cache(maxsize=256)
 def _match_below(folders: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern of the casefolded folders and everything below them."""
     fitting = (re.escape(folder.casefold()).replace(r"\*", "[^/]+") for folder in folders)
     return regex(rf"(?:{'|'.join(fitting)})(?:/|\Z)")
 

@@ -86,15 +86,12 @@ def _choose(store: PostgresStore, connection: Connection) -> tuple[SweptVault, l
 
 
 class _PastChange(NamedTuple):
-    """The number of a change, when it was made, and the hashes that it tells of."""
-
     seq: int
     time: str
     hashes: set[str]
 
 
 def _read(connection: Connection, vault: str, *, newest: bool = False) -> Iterator[_PastChange]:
-    """Yield the changes by their numbers."""
     behind, statement = (1 << 62, _NEWEST) if newest else (-1, _OLDEST)
     while rows := connection.execute(statement, [vault, behind, _AT_ONCE]).fetchall():
         for behind, shape in rows:
@@ -128,7 +125,6 @@ def put(store: PostgresStore, folder: str, *, dry_run: bool = False) -> tuple[Fi
 
 
 def _read_own(store: Store) -> dict[str, bytes]:
-    """Read the config, the schemas and the templates of a vault."""
     folders = (Namespace(".mdmem/schemas"), Namespace(".mdmem/templates"))
     found = [each.path for folder in folders for each in store.walk(folder, (".json", ".md"))]
     read = ((path, store.read(path, MOST_ATTACHED_BYTES, exact=True)) for path in (CONFIG_PATH, *found))

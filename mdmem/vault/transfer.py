@@ -200,7 +200,6 @@ class _Held:
             return not log.holes  # which a stranger may have made: they are no bytes, and would become some
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds."""
         place, is_exact = self.files[path].place, path not in self._mounts
         content = self.store.read(place, MOST_ATTACHED_BYTES, exact=is_exact)
         if content is None and path != CONFIG_PATH:
@@ -231,12 +230,10 @@ class _TargetFolder:
         self._store = store
 
     def refuse(self, given: _Held) -> None:  # noqa: ARG002 - there is as much room as the disk has
-        """Refuse a folder in which no vault may be."""
         refuse_nested(self._store.root)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Make the folder, and keep others out."""
         with files.translated(self._store.root, "make it"):
             os.makedirs(self._store.root, files.NEW_FOLDER, exist_ok=True)
         with self._store.locked(LOCK_SECONDS):
@@ -267,14 +264,12 @@ class _TargetFolder:
             os.fsync(folder)
 
     def put_versions(self, source: LocalStore, hashes: Iterable[str]) -> None:
-        """Put versions into the trash."""
         with files.translated(LOCAL, "keep versions"):
             for hash_ in hashes:
                 if kept := source.kept(hash_):
                     self._store.trash.keep(kept.data, hash_, kept)
 
     def put_changes(self, changes: Sequence[Entry]) -> None:
-        """Add changes to the history."""
         self._store.trash.record(*changes)
 
     def end(self, given: _Held) -> None:
@@ -330,7 +325,6 @@ class _TargetDatabase:
             self._head = head
 
     def put_files(self, given: _Held, paths: Iterable[str]) -> None:
-        """Add files and logs."""
         lacking = {path: given.files[path] for path in paths}
         for batch in split_batches(file for path, file in lacking.items() if not _is_log(path)):
             contents = {path: given.read(path) for path in batch}
@@ -350,7 +344,6 @@ class _TargetDatabase:
                 connection.execute("COMMIT")
 
     def put_versions(self, source: LocalStore, hashes: Iterable[str]) -> None:
-        """Add versions."""
         with self._store.database.translated("copy to it"):
             for hash_ in hashes:
                 if kept := source.kept(hash_):
@@ -359,7 +352,6 @@ class _TargetDatabase:
                         connection.execute("COMMIT")
 
     def put_changes(self, changes: Sequence[Entry]) -> None:
-        """Add changes to the history."""
         for start in range(0, len(changes), _AT_ONCE):
             some = changes[start : start + _AT_ONCE]
             with self._changing(0, 0, some) as connection:

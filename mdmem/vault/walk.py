@@ -250,7 +250,6 @@ class _Folder(NamedTuple):
             raise files.failure(error, show_name(self.prefix[:-1] or self.place), "list it") from None
 
     def left_out(self, why: str) -> Found:
-        """Return this folder as a file that cannot be a memory, with the reason."""
         return Found(show_name(self.prefix[:-1]), 0, 0, why)
 
 
@@ -263,7 +262,6 @@ class _FolderEntry(NamedTuple):
 
     @property
     def folder(self) -> _Folder | None:
-        """The entry as a folder; None if it is not one."""
         if not self.dir_entry.is_dir(follow_symlinks=False):
             return None
         return _Folder(self.dir_entry.path, f"{self.path}/", self.shadowed)
@@ -447,7 +445,6 @@ def _find_covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str
 
 
 def _is_covered(wanted: frozenset[str], path: str) -> bool:
-    """Return whether a path, or a folder above it, is wanted."""
     path = nfc(path)
     while path and path not in wanted:
         path = path.rpartition("/")[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 from mdmem.document import anchor, yaml_edit
 from mdmem.document.edit import TextEdit, splice
-from mdmem.document.markdown.blocks import Heading, Scan, scan
+from mdmem.document.markdown.blocks import Heading, scan
 from mdmem.document.text.lines import with_newline
 from mdmem.document.text.regex import regex
 
@@ -108,18 +108,15 @@ def _deepen_heading(text: str, part: Heading, shift: int) -> TextEdit:
 def _close_blocks(text: str) -> str:
     if not text or _is_closed(text):
         return text
-    ends = [*_fence_marks(text, scan(text)), *_HTML_ENDS]
+    fences = scan(text).fences
+    mark = _FENCE.match(text, fences[-1].start) if fences else None
+    ends = [mark[1], *_HTML_ENDS] if mark else _HTML_ENDS
     return next((closed for end in ends if _is_closed(closed := f"{text}\n{end}")), text)
 
 
 def _is_closed(text: str) -> bool:
     after = f"{text}\n\n"
     return any(h.span.start == len(after) for h in scan(f"{after}# after").headings)
-
-
-def _fence_marks(text: str, found: Scan) -> list[str]:
-    mark = _FENCE.match(text, found.fences[-1].start) if found.fences else None
-    return [mark[1]] if mark else []
 
 
 def slug(value: Any) -> str:

@@ -132,7 +132,6 @@ def _refuse_endless(name: str, load: Lookup, sandbox: Sandbox) -> None:
 
 
 def _find_guarded(tree: nodes.Template) -> set[str]:
-    """Find the variables that have a default, or are tested for being defined."""
     uses = [use.node for use in tree.find_all(nodes.Filter) if use.name in ("default", "d")]
     uses += [use.node for use in tree.find_all(nodes.Test) if use.name in ("defined", "undefined")]
     return {use.name for use in uses if isinstance(use, nodes.Name)}

@@ -108,11 +108,9 @@ class _Compiled(BytecodeCache):
         self._codes: dict[tuple[str, str], CodeType | None] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Give a template its code, where it is there."""
         bucket.code = self._codes.get((bucket.key, bucket.checksum))
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep the code of a template."""
         if len(self._codes) >= _MOST:
             self._codes.clear()
         self._codes[bucket.key, bucket.checksum] = bucket.code
@@ -129,49 +127,41 @@ WEIGHED, JOINED, COUNTED = "(weighed)", "(joined)", "(counted)"
 MOST_BITS = 64
 
 
-class Metering(NodeTransformer):
+class _Metering(NodeTransformer):
     """Puts our filters where Jinja compiles to Python operators that it has no hook for."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._replacements: dict[type[nodes.Node], Callable[[Any], nodes.Node]] = {
-            nodes.Dict: self._weigh_keys,
-            nodes.Getitem: self._weigh_item,
-            nodes.Compare: self._weigh_compare,
-            nodes.Concat: self._join_concat,
-            nodes.For: self._count_for,
-        }
-
-    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        """Return the node that stands in for `node`, once what is in it was visited."""
-        replacement = self._replacements.get(type(node))
-        visited = self.generic_visit(node, *args, **kwargs)
-        return replacement(visited) if replacement else visited
 
     def _filter_node(self, name: str, node: nodes.Node) -> nodes.Filter:
         values = {"lineno": node.lineno, "environment": self._environment}
         return nodes.Filter(node, name, [], [], None, None, **values)
 
-    def _weigh_keys(self, node: nodes.Dict) -> nodes.Expr:
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Expr:  # noqa: N802 - as Jinja names it, like those below
+        self.generic_visit(node)
         for pair in node.items:
             # A key is hashed, and hashing a tuple visits everything in it.
             pair.key = self._filter_node(WEIGHED, pair.key)
         return node
 
-    def _weigh_item(self, node: nodes.Getitem) -> nodes.Expr:
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:  # noqa: N802
+        self.generic_visit(node)
         return self._filter_node(WEIGHED, node) if isinstance(node.arg, nodes.Slice) else node
 
-    def _weigh_compare(self, node: nodes.Compare) -> nodes.Expr:
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Expr:  # noqa: N802
+        self.generic_visit(node)
         node.expr = self._filter_node(WEIGHED, node.expr)
         for operand in node.ops:
             operand.expr = self._filter_node(WEIGHED, operand.expr)
         return node
 
-    def _join_concat(self, node: nodes.Concat) -> nodes.Expr:
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802
+        self.generic_visit(node)
         values = {"lineno": node.lineno, "environment": self._environment}
         return self._filter_node(JOINED, nodes.List(node.nodes, **values))
 
-    def _count_for(self, node: nodes.For) -> nodes.For:
+    def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802
+        self.generic_visit(node)
         node.iter = self._filter_node(COUNTED, node.iter)
         return node
 
@@ -317,7 +307,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
     ) -> str:
-        tree = Metering(self).visit(source)
+        tree = _Metering(self).visit(source)
         return super()._generate(tree, name, filename, defer_init)
 
     # ------------------------------------------------------------------------- what a template may make
@@ -335,7 +325,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return before - self.work
 
     def _write_value(self, value: Any) -> str:
-        """Return what `{{ value }}` writes."""
         self.weighed(value, missing=False)
         return value if isinstance(value, str) else str(self.weighed(str(value)))
 

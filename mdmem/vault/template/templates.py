@@ -147,7 +147,6 @@ class Templates:
         return _builtin_sources().get(full) if source is None else source.removeprefix("\ufeff")
 
     def _find_source(self, name: str) -> str | None:
-        """Return the source of a template that another one names."""
         sources = (self._source_of(name, suffix) for suffix in _SUFFIXES)
         return next((source for source in sources if source is not None), None)
 

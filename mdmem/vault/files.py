@@ -32,11 +32,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 BUSY_SECONDS = 2.0
 """How long a change waits for a program that has a file open for writing."""
-_IS_FOLDER, _NO_FILE, _IS_LINK = (
-    "it is a folder",
-    "it is not a regular file",
-    "it is a symbolic link, which is never followed",
-)
+_IS_FOLDER, _IS_LINK = "it is a folder", "it is a symbolic link, which is never followed"
 _REFUSED = {
     errno.ELOOP: _IS_LINK,
     errno.EMLINK: _IS_LINK,
@@ -198,6 +194,16 @@ def open_regular(path: str, flags: int = os.O_RDONLY, folder: int | None = None)
     raise OSError(errno.ENXIO, "it is not a regular file", path)
 
 
+@contextlib.contextmanager
+def opened_regular(path: str, flags: int = os.O_RDONLY, folder: int | None = None) -> Iterator[int]:
+    """Open a file as `open_regular`, and close it at the end."""
+    descriptor = open_regular(path, flags, folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def read(folder: int, name: str, limit: int | None = None) -> Content:
     """Return the content of a regular file of at most `limit` bytes.
 
@@ -327,11 +333,8 @@ def write(descriptor: int, data: bytes) -> None:
 
 def sync(folder: int, name: str) -> None:
     """Wait until what a file holds is on the disk."""
-    descriptor = open_regular(name, folder=folder)
-    try:
+    with opened_regular(name, folder=folder) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def remove(folder: int, name: str) -> None:

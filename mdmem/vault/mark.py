@@ -207,12 +207,9 @@ def _read_key(folder: str) -> bytes:
     """Return the key in a folder, if this user alone can have written it."""
     descriptor = os.open(folder, _FOLDER)
     try:
-        file = files.open_regular(KEY, folder=descriptor)
-        try:
+        with files.opened_regular(KEY, folder=descriptor) as file:
             statuses = os.fstat(descriptor), os.fstat(file)
             data = os.read(file, _KEY_BYTES + 1)
-        finally:
-            os.close(file)
     finally:
         os.close(descriptor)
     if any(status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH for status in statuses):

@@ -41,6 +41,7 @@ _LAST = 65_536  # the most bytes of the log behind an entry that is looked for
 _PART = ".part"
 _COUNT = ".size"  # of the file beside the folder that says how much is in it
 _DAY = 86_400
+_WRITE = os.O_RDWR | os.O_CREAT
 
 
 class TrashFolder:
@@ -115,7 +116,7 @@ class TrashFolder:
 
     def tells_of(self, entry: Entry) -> bool:
         """Return whether an entry is one of the last of the log."""
-        with _open_file(self.log, os.O_RDONLY) as log:
+        with files.opened_regular(self.log, _WRITE) as log:
             return _place_of(_format_entry(entry), log) is not None
 
     def take_back(self, entry: Entry) -> None:
@@ -126,7 +127,7 @@ class TrashFolder:
         """
         line, its_own = _format_entry(entry), f'"id":"{entry.id}.'.encode()
         # If this fails, a line too many does less harm than a change that is not undone.
-        with contextlib.suppress(OSError), _open_file(self.log, os.O_RDWR) as log:
+        with contextlib.suppress(OSError), files.opened_regular(self.log, _WRITE) as log:
             start = _place_of(line, log)
             if start is not None:
                 later = os.pread(log, os.fstat(log).st_size, start + len(line))
@@ -180,7 +181,7 @@ class TrashFolder:
         one small file, whatever the trash holds. What the last change replaced stays: `undo` asks for it.
         """
         now = time.time()
-        with contextlib.suppress(OSError), _open_file(self.path + _COUNT, os.O_RDWR) as count:
+        with contextlib.suppress(OSError), files.opened_regular(self.path + _COUNT, _WRITE) as count:
             size, swept_at = _read_counts(count)
             size += self._added
             if size > self.policy.max_bytes or not 0 <= now - swept_at < _DAY:
@@ -230,7 +231,7 @@ class TrashFolder:
             else:
                 total += length
         self._shorten_log(entries, oldest, last)
-        with _open_file(self.path + _COUNT, os.O_RDWR) as count:
+        with files.opened_regular(self.path + _COUNT, _WRITE) as count:
             self._write_counts(count, total, int(now))
         return dropped
 
@@ -246,15 +247,6 @@ class TrashFolder:
             finally:
                 files.remove(trash, _LOG + _PART)
             os.fsync(trash)
-
-
-@contextlib.contextmanager
-def _open_file(path: str, flags: int) -> Iterator[int]:
-    file = files.open_regular(path, flags | os.O_CREAT)
-    try:
-        yield file
-    finally:
-        os.close(file)
 
 
 def _find_times(entries: Sequence[Entry]) -> dict[str, tuple[bool, float]]:

@@ -22,7 +22,6 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:
     from mdmem.index.view import View
 
-_FIELDS = ("valid_from", "valid_to", "expires")
 # The state of a memory that the moment of a field rules out; of several, the last one counts.
 _STATES: tuple[tuple[str, State], ...] = (
     ("valid_from", "not yet"),
@@ -56,7 +55,7 @@ def _rules_out(key: str, at: datetime, moment: datetime) -> bool:
 
 def bounds_of(fields: Mapping[str, Any]) -> Bounds:
     """Read the moments that the fields of a memory name; a day is its start, in UTC."""
-    return Bounds(*(moment_of(fields.get(key)) for key in _FIELDS))
+    return Bounds(*(moment_of(fields.get(key)) for key in Bounds._fields))
 
 
 def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[str, State]:

@@ -95,14 +95,11 @@ class Catalog:
     def closure(self, name: str) -> tuple[str, ...]:
         """Return the schema and every schema that it refers to, directly or through another."""
         if name not in self._closures:
-            reached = {name: None}
-            waiting = [name]
-            while waiting:
-                references = _list_references(self.parsed(waiting.pop()))
-                targets = (self.resolve(each.partition("#")[0]) for each in references)
-                new = {each: None for each in targets if each is not None and each not in reached}
-                reached |= new
-                waiting += new
+            reached = [name]
+            for each in reached:  # which grows meanwhile
+                references = _list_references(self.parsed(each))
+                targets = (self.resolve(reference.partition("#")[0]) for reference in references)
+                reached += dict.fromkeys(t for t in targets if t is not None and t not in reached)
             self._closures[name] = tuple(reached)
         return self._closures[name]
 

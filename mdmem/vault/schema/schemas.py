@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from math import isfinite
 from operator import getitem
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,8 +54,8 @@ class Schemas:
         self._working = working
         self._kinds = {kind.name: kind for kind in kinds}
         self._validators: dict[str, Validator] = {}
-        self._findings: dict[str, list[Diagnostic]] = {}
-        self._faults: dict[str, str] = {}
+        self._inspect_schema = cache(self._lint_schema)
+        self._find_fault = cache(self._judge_schema)
 
     def names(self) -> list[SchemaInfo]:
         """Return every schema there is, by name."""
@@ -199,12 +199,10 @@ class Schemas:
         suspects = [name for name in self._catalog.names if not self._is_known(name)]
         return [finding for name in suspects for finding in self._inspect_schema(name)]
 
-    def _inspect_schema(self, name: str) -> list[Diagnostic]:
-        if name not in self._findings:
-            from mdmem.vault.schema.lint import inspect  # noqa: PLC0415 - start-up
+    def _lint_schema(self, name: str) -> list[Diagnostic]:
+        from mdmem.vault.schema.lint import inspect  # noqa: PLC0415 - start-up
 
-            self._findings[name] = inspect(self._catalog, name)
-        return self._findings[name]
+        return inspect(self._catalog, name)
 
     def _is_known(self, name: str) -> bool:
         """Return whether a schema is known to be sound: a built-in one that refers to no other but these."""
@@ -249,13 +247,11 @@ class Schemas:
         findings = _check_expires(document, name, value["expires"]) if "expires" in aside else []
         return rest, findings
 
-    def _find_fault(self, name: str) -> str:
+    def _judge_schema(self, name: str) -> str:
         """Return why the schema, or one that it refers to, cannot be used; empty when it can."""
-        if name not in self._faults:
-            closure = [] if self._is_known(name) else self._catalog.closure(name)
-            found = (f for each in closure for f in self._inspect_schema(each) if f.severity == "error")
-            self._faults[name] = next((f"{f.message} ({f.path}:{f.position.line})" for f in found), "")
-        return self._faults[name]
+        closure = [] if self._is_known(name) else self._catalog.closure(name)
+        found = (f for each in closure for f in self._inspect_schema(each) if f.severity == "error")
+        return next((f"{f.message} ({f.path}:{f.position.line})" for f in found), "")
 
     def _validator_of(self, name: str) -> Validator:
         if name not in self._validators:

@@ -17,7 +17,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +147,7 @@ def kept(path: Path) -> tuple[list[Row], list[str]]:
         rows: list[Row] = []
         for each in done.sessions:
             with sessions.logs.reading(each.key) as conversation:
-                for message in chain.from_iterable(map(messages_in, conversation.records())):
+                for message in messages_in(conversation.records()):
                     if message.role in {"user", "assistant"} and "role" in message.data:
                         time = message.line.get("created_at", "")
                         rows += row(message.role, time, words_of(message.data.get("content")))

@@ -13,6 +13,7 @@ import os
 import stat
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from mdmem.errors import LimitReached
@@ -23,7 +24,7 @@ TORN_END = b"~\n"
 """Appended to a torn last line: no JSON ends with it."""
 MOST_BACK = 256 * 1024 * 1024
 """How many bytes from its end a log is searched for a line end, without holes."""
-_BLOCK = 1 << 20  # bytes that are copied at once
+_BLOCK, _BLOCK_LINES = 1 << 20, 256  # bytes that are copied, and lines that are read, at once
 _LEAST_HOLE, _MOST_HOLES = 1 << 20, 1_000  # bytes of a hole that is worth knowing, and how many are known
 _WRITE = os.O_RDWR | os.O_APPEND
 
@@ -79,7 +80,14 @@ class Log(Protocol):
 
 
 def lines(log: Log, start: int = 0, end: int | None = None, most: int | None = None) -> Iterator[LogLine]:
-    """Read the whole lines of a log in order.
+    """Read the lines of `line_blocks` one by one."""
+    return chain.from_iterable(line_blocks(log, start, end, most))
+
+
+def line_blocks(
+    log: Log, start: int = 0, end: int | None = None, most: int | None = None
+) -> Iterator[list[LogLine]]:
+    """Read the whole lines of a log in order, in lists (some are empty).
 
     Args:
         start: where a line begins, in bytes.
@@ -96,14 +104,18 @@ def lines(log: Log, start: int = 0, end: int | None = None, most: int | None = N
         chunk = log.read(position, min(position + CHUNK, end, hole[0]))
         if not chunk:
             return  # it became shorter
-        at = 0
+        at, block = 0, list[LogLine]()
         while (behind := chunk.find(b"\n", at)) >= 0:
             position += behind + 1 - at
             parts.append(chunk[at:behind])
             at = behind + 1
             fits = is_whole and (most is None or position - start - 1 <= most)
-            yield LogLine(start, position, b"".join(parts) if fits else None)
+            block.append(LogLine(start, position, b"".join(parts) if fits else None))
             start, parts, is_whole = position, [], True
+            if len(block) == _BLOCK_LINES:
+                yield block
+                block = []
+        yield block
         position += len(chunk) - at
         if is_whole and (most is None or position - start <= most):
             parts.append(chunk[at:])
@@ -115,7 +127,7 @@ def lines_back(
     """Read the whole lines of a log, the last one first.
 
     Args:
-        most: as in `lines`.
+        most: as in `line_blocks`.
         end: read the lines before this byte, at which a line ends; without it, before the last line end.
         within: how many bytes are read at most, holes left out.
 
@@ -123,6 +135,10 @@ def lines_back(
         LimitReached: the lines have more than `within` bytes, or as `whole_size`.
     """
     end = whole_size(log) if end is None else end
+    return chain.from_iterable(_blocks_back(log, most, end, within))
+
+
+def _blocks_back(log: Log, most: int | None, end: int, within: int | None) -> Iterator[list[LogLine]]:
     position = end - 1  # a line is what stands between two line ends
     parts, is_whole, read = list[bytes](), True, 0
     while position > 0:
@@ -133,6 +149,7 @@ def lines_back(
         read += len(chunk)
         *pieces, piece = chunk.split(b"\n")
         behind = position
+        block: list[LogLine] = []
         while True:
             behind -= len(piece)
             if most is None or end - 1 - behind <= most:
@@ -140,14 +157,18 @@ def lines_back(
             if not pieces:
                 break
             fits = is_whole and (most is None or end - 1 - behind <= most)
-            yield LogLine(behind, end, b"".join(reversed(parts)) if fits else None)
+            block.append(LogLine(behind, end, b"".join(reversed(parts)) if fits else None))
             end = behind
             behind -= 1
             parts, is_whole, piece = [], True, pieces.pop()
+            if len(block) == _BLOCK_LINES:
+                yield block
+                block = []
+        yield block
         position = start
     if end > 0:
         fits = is_whole and (most is None or end - 1 <= most)
-        yield LogLine(0, end, b"".join(reversed(parts)) if fits else None)
+        yield [LogLine(0, end, b"".join(reversed(parts)) if fits else None)]
 
 
 def whole_size(log: Log) -> int:

@@ -149,7 +149,8 @@ def from_start(opened: Conversation) -> State:
             header = read_header(line)
             state = State.of(header) if header else None
     assert state is not None
-    for record, line_, _ in reversed(list(opened.records_back())):
+    blocks = reversed(list(opened.blocks_back()))
+    for record, _, line_, _ in itertools.chain.from_iterable(blocks):
         with_snapshot = record.snapshot if record.seq == state.vacuumed + 1 else None
         state.take(LogRecord(**{**fields(record), "snapshot": with_snapshot}), line_.end - line_.start)
     return state
@@ -187,7 +188,7 @@ def test_property_state_from_both_ends(vault_root: Path, steps: list[tuple[str, 
             return
         assert same(from_start(opened)) == same(opened.state)
         forward = list(opened.records())
-        assert [each.record for each in opened.records_back()] == forward[::-1]
+        assert [each.record for block in opened.blocks_back() for each in reversed(block)] == forward[::-1]
         assert {each.code for each in faults(opened.log, MOST)} <= {"not-a-record"}
         context = opened.state.context
         assert all(opened.summary(each.seq) for each in context)

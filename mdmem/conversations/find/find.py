@@ -13,6 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.conversations.log.conversation import Conversation
@@ -101,18 +102,20 @@ class SessionFilter(NamedTuple):
     dropped: bool = False
     gone: bool = False
 
-    def texts_of(self, conversation: Conversation, record: LogRecord) -> Iterator[SessionHit]:
-        """Yield the messages and the summary of a record that pass, each with its whole text."""
-        key, gone, summary = conversation.state.key, conversation.state.dropped, record.summary
-        for message in conversation.messages_of(record) if self.scope != "summary" else ():
+    def texts_of(self, conversation: Conversation, records: Sequence[LogRecord]) -> list[SessionHit]:
+        """Return the messages and summaries of records that pass, by number, each with its whole text."""
+        key, gone, texts = conversation.state.key, conversation.state.dropped, list[SessionHit]()
+        for message in conversation.messages_of(records) if self.scope != "summary" else ():
             text = SessionHit(key, message.seq, message.role, message.created_at, message.searchable)
             if self._takes_text(text, is_live=not (gone and gone.holds(message.seq))):
-                yield text
-        if summary and self.scope != "message":
-            time = summary.latest or record.at
-            text = SessionHit(key, summary.seq, SUMMARY, time, summary.text, summary.depth)
-            if self._takes_text(text, is_live=not gone.meets(summary.first, summary.last)):
-                yield text
+                texts.append(text)
+        for record in records if self.scope != "message" else ():
+            if summary := record.summary:
+                time = summary.latest or record.at
+                text = SessionHit(key, summary.seq, SUMMARY, time, summary.text, summary.depth)
+                if self._takes_text(text, is_live=not gone.meets(summary.first, summary.last)):
+                    texts.append(text)
+        return sorted(texts, key=attrgetter("seq"))
 
     def _takes_text(self, text: SessionHit, *, is_live: bool) -> bool:
         if is_live if self.gone else not (is_live or self.dropped):
@@ -128,7 +131,7 @@ class SessionFilter(NamedTuple):
 def read_text(conversation: Conversation, seq: int, chosen: SessionFilter) -> SessionHit | None:
     """Read the message or summary of a number, whole; None where there is none, or the filter removes it."""
     record = next(conversation.records(seq), None)
-    texts = chosen.texts_of(conversation, record) if record else ()
+    texts = chosen.texts_of(conversation, [record]) if record else ()
     return next((each for each in texts if each.seq == seq), None)
 
 
@@ -283,8 +286,8 @@ class _TextStream:
         for conversation, chosen in self._opened:
             self.logs.append((conversation.log.path, chosen))
             self.firsts.append(len(self.starts))
-            for record in conversation.records():
-                for text in chosen.texts_of(conversation, record):
+            for records in conversation.record_blocks():
+                for text in chosen.texts_of(conversation, records):
                     data = text.snippet.encode("utf-8", "replace").replace(b"\n", self._line_end) + b"\n"
                     self.starts.append(position)
                     self.seqs.append(text.seq)

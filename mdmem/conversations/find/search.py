@@ -192,9 +192,9 @@ class _Update:
                 self._remove_log(path)
                 known = None
             if conversation:
-                for record in conversation.records(known.seq + 1 if known else 1):
+                for records in conversation.record_blocks(known.seq + 1 if known else 1):
                     self._mark_writing()
-                    for text in _EVERYTHING.texts_of(conversation, record):
+                    for text in _EVERYTHING.texts_of(conversation, records):
                         self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
                 self._known[path] = IndexedLog(conversation.state.seq, file, conversation.position)
 

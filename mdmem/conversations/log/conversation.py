@@ -22,6 +22,7 @@ from mdmem.conversations.log.record import (
     read_header,
     read_object,
     read_record,
+    read_records,
     read_seq,
     write_header,
     write_record,
@@ -29,14 +30,13 @@ from mdmem.conversations.log.record import (
 from mdmem.conversations.log.state import SAME_WITHIN, State
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import SessionConflict
-from mdmem.vault.log import Log, LogLine, find_start_near, lines, lines_back, whole_size
+from mdmem.vault.log import Log, LogLine, find_start_near, line_blocks, lines, lines_back, whole_size
 
 _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header that a crash may have left
 _FAR = 1_000_000  # numbers that the last line may skip
 _FIX = "`mdmem sessions check --fix` rewrites the log"
 _STEP = 1 << 14  # bytes that are read at once towards the beginning
 _FEW = 100  # numbers; a range of gone numbers that is no longer is read, not skipped
-_STRAY = LogRecord(seq=0)  # what `faults` reads in a line that is no record; no number counts as this one
 _TAIL = 64  # bytes before a position, which say whether a log is still the one that was read
 
 
@@ -58,16 +58,12 @@ class LogPosition(NamedTuple):
 
 
 class PlacedRecord(NamedTuple):
-    """A record, its line, and its line number, which `faults` needs."""
+    """A record, the last number that it takes, its line, and its line number, which `faults` needs."""
 
     record: LogRecord
+    last: int
     line: LogLine
     place: int = 0
-
-    @property
-    def last(self) -> int:
-        """The last number that it takes."""
-        return self.record.last
 
     @property
     def is_base(self) -> bool:
@@ -76,7 +72,9 @@ class PlacedRecord(NamedTuple):
         return snapshot is not None and snapshot.is_at(self.line.start, self.record.seq)
 
 
-def judge(records: Iterable[PlacedRecord], reached: int = 0) -> Iterator[tuple[PlacedRecord, bool, bool]]:
+def judge(
+    blocks: Iterable[Sequence[PlacedRecord]], reached: int = 0
+) -> Iterator[list[tuple[PlacedRecord, bool, bool]]]:
     """Decide whether each record of a log counts, and whether that is certain.
 
     A record counts if its number follows the numbers before it. A record that skips numbers counts too,
@@ -84,24 +82,28 @@ def judge(records: Iterable[PlacedRecord], reached: int = 0) -> Iterator[tuple[P
     written, no matter which lines are before it.
 
     Args:
-        reached: the number that the lines before the records have reached.
+        blocks: the records, in order.
+        reached: the number that the lines before them have reached.
     """
     waiting: PlacedRecord | None = None
-    for each in records:
-        seq, is_base = each.record.seq, each.is_base
-        if waiting and (seq > reached or is_base):
-            counts = seq > waiting.last
-            yield waiting, counts, True
-            reached, waiting = waiting.last if counts else reached, None
-        if seq == reached + 1 or is_base:
-            reached = each.last
-            yield each, True, True
-        elif seq <= reached:
-            yield each, False, True
-        else:
-            waiting = each
+    for block in blocks:
+        judged: list[tuple[PlacedRecord, bool, bool]] = []
+        for each in block:
+            seq, is_base = each.record.seq, each.is_base
+            if waiting and (seq > reached or is_base):
+                counts = seq > waiting.last
+                judged.append((waiting, counts, True))
+                reached, waiting = waiting.last if counts else reached, None
+            if seq == reached + 1 or is_base:
+                reached = each.last
+                judged.append((each, True, True))
+            elif seq <= reached:
+                judged.append((each, False, True))
+            else:
+                waiting = each
+        yield judged
     if waiting:
-        yield waiting, waiting.record.seq <= reached + _FAR, False
+        yield [(waiting, waiting.record.seq <= reached + _FAR, False)]
 
 
 class Conversation:
@@ -161,7 +163,7 @@ class Conversation:
         if start >= self.log.size:
             return
         state = self.go_on()
-        for each, counts, is_certain in judge(self._read_records(start), state.seq):
+        for each, counts, is_certain in chain.from_iterable(judge(self._read_blocks(start), state.seq)):
             self.is_settled = is_certain
             if counts:
                 state.take(each.record, each.line.end - each.line.start)
@@ -173,7 +175,7 @@ class Conversation:
         for line in lines_back(self.log, self.most, within=within):
             if line.data and b'"snapshot"' in line.data:
                 record = read_record(line.data)
-                if record and PlacedRecord(record, line).is_base:
+                if record and PlacedRecord(record, record.last, line).is_base:
                     return line.start
         return 0
 
@@ -181,59 +183,75 @@ class Conversation:
 
     def records(self, first: int = 1) -> Iterator[LogRecord]:
         """Read the records from the number `first` on, in order."""
-        return (each.record for each in self._read_from(first))
+        return chain.from_iterable(self.record_blocks(first))
 
-    def _read_from(self, first: int) -> Iterator[PlacedRecord]:
+    def record_blocks(self, first: int = 1) -> Iterator[list[LogRecord]]:
+        """Read the records from the number `first` on, in blocks."""
+        return ([each.record for each in block] for block in self._read_from(first))
+
+    def _read_from(self, first: int) -> Iterator[list[PlacedRecord]]:
         if first > self.state.seq:
             return
         start = 0 if self.state.is_disordered else find_start_near(self.log, first, read_seq, BEGINS_WITHIN)
-        records = self._read_counted(start, first)
-        head = list(islice(records, 1))
+        blocks = self._read_counted(start, first)
+        head = next(blocks, [])
         is_found = head and head[0].record.seq <= first
         if start and first > self.state.vacuumed and not is_found:
-            records, head = self._read_counted(0, first), []  # somebody changed a number: search it all
-        yield from chain(head, records)
+            blocks, head = self._read_counted(0, first), []  # somebody changed a number: search the whole log
+        yield head
+        yield from blocks
 
-    def records_back(self, gone: Ranges = NOTHING) -> Iterator[PlacedRecord]:
-        """Read the records that count, the last one first; skip long ranges of numbers in `gone`."""
+    def blocks_back(self, gone: Ranges = NOTHING) -> Iterator[list[PlacedRecord]]:
+        """Read the records that count, in blocks: the last block first, but the records of a block in order.
+
+        Long ranges of the numbers in `gone` may be skipped.
+        """
         end, following = whole_size(self.log), self.state.seq + 1
         while end > 0 and not self.state.is_disordered:
             if following - (first := gone.start_of(following - 1)) > _FEW:
                 end, following = self._find_line(first) or (end, following)
             back = lines_back(self.log, self.most, end)
             begin = next((line.start for line in back if end - line.start >= _STEP), 0)
-            block = list(self._read_records(begin, end))
+            block = list(chain.from_iterable(self._read_blocks(begin, end)))
             seqs = [*(each.record.seq for each in block), following]
             pairs = zip((each.last for each in block), seqs[1:], strict=True)
             if not all(last < seq <= max(last, self.state.vacuumed) + 1 for last, seq in pairs):
                 break  # somebody changed a number since
-            yield from reversed(block)
+            yield block
             end, following = begin, seqs[0]
         if end > 0:
-            yield from reversed([each for each in self._read_counted(0) if each.line.start < end])
+            counted = [[each for each in block if each.line.start < end] for block in self._read_counted(0)]
+            yield from reversed(counted)
 
     def _find_line(self, first: int) -> tuple[int, int] | None:
         start = find_start_near(self.log, first, read_seq, BEGINS_WITHIN)
-        records = self._read_records(start)
+        records = chain.from_iterable(self._read_blocks(start))
         return next(
             ((each.line.start, each.record.seq) for each in records if each.record.seq >= first), None
         )
 
-    def _read_counted(self, start: int, first: int = 1) -> Iterator[PlacedRecord]:
-        """Read the records that count, from the byte `start`, at which a line begins.
+    def _read_counted(self, start: int, first: int = 1) -> Iterator[list[PlacedRecord]]:
+        """Read the records that count, in blocks, from the byte `start`, at which a line begins.
 
-        Records before the number `first` are left out.
+        Records before the number `first` and empty blocks are left out.
         """
-        records, reached = self._read_records(start), 0
-        if start and (head := next(records, None)):
-            records, reached = chain([head], records), head.record.seq - 1
-        return (each for each, counts, _ in judge(records, reached) if counts and each.last >= first)
+        blocks: Iterator[list[PlacedRecord]] = filter(None, self._read_blocks(start))
+        reached = 0
+        if start and (head := next(blocks, None)):
+            blocks, reached = chain([head], blocks), head[0].record.seq - 1
+        for judged in judge(blocks, reached):
+            if counted := [each for each, counts, _ in judged if counts and each.last >= first]:
+                yield counted
 
-    def _read_records(self, start: int = 0, end: int | None = None) -> Iterator[PlacedRecord]:
-        """Read the records between the bytes `start` and `end`, whether they count or not."""
-        for line in lines(self.log, start, end, self.most):
-            if line.data and (record := read_record(line.data)):
-                yield PlacedRecord(self._check_snapshot(record, line), line)
+    def _read_blocks(self, start: int = 0, end: int | None = None) -> Iterator[list[PlacedRecord]]:
+        """Read the records between the bytes `start` and `end`, in blocks, whether they count or not."""
+        for block in line_blocks(self.log, start, end, self.most):
+            records = read_records([line.data for line in block])
+            yield [
+                PlacedRecord(self._check_snapshot(read[0], line), read[1], line)
+                for line, read in zip(block, records, strict=True)
+                if read
+            ]
 
     def _check_snapshot(self, record: LogRecord, line: LogLine) -> LogRecord:
         """Remove the snapshot of a record, unless it was made from the lines before it."""
@@ -247,29 +265,38 @@ class Conversation:
 
     def messages(self, first: int = 1, last: int | None = None) -> Iterator[Message]:
         """Read the messages in the history with numbers from `first` to `last`, in order."""
-        gone, last = self.state.dropped, LAST_NUMBER if last is None else last
-        first = gone.skip(first)
-        for record in self.records(first):
-            for message in gone.leave_out(self.messages_of(record)):
-                if first <= message.seq <= last:
-                    yield message
-            if record.last >= last:
-                return
+        return chain.from_iterable(self._message_blocks(first, LAST_NUMBER if last is None else last))
 
-    def messages_back(self, first: int = 1) -> Iterator[Message]:
-        """Read the messages in the history down to the number `first`, the last one first."""
+    def _message_blocks(self, first: int, last: int) -> Iterator[list[Message]]:
         gone = self.state.dropped
         first = gone.skip(first)
-        for each in self.records_back(gone) if first <= self.state.seq else ():
-            for message in reversed(gone.leave_out(self.messages_of(each.record))):
-                if message.seq >= first:
-                    yield message
-            if each.record.seq <= first:
+        for block in self._read_from(first):
+            messages = messages_in([each.record for each in block])
+            yield self._amend_messages(
+                gone.leave_out([each for each in messages if first <= each.seq <= last])
+            )
+            if block and block[-1].last >= last:
                 return
 
-    def messages_of(self, record: LogRecord) -> list[Message]:
-        """Return the messages of a record, with the fields that later records added to them."""
-        amended, messages = self.state.amended, messages_in(record)
+    def messages_back(self) -> Iterator[Message]:
+        """Read the messages in the history, the last one first."""
+        return chain.from_iterable(map(self._amend_messages, self._message_blocks_back()))
+
+    def _message_blocks_back(self, first: int = 1) -> Iterator[list[Message]]:
+        gone = self.state.dropped
+        first = gone.skip(first)
+        for block in self.blocks_back(gone) if first <= self.state.seq else ():
+            messages = messages_in([each.record for each in block])
+            yield gone.leave_out([each for each in messages if each.seq >= first])[::-1]
+            if block and block[0].record.seq <= first:
+                return
+
+    def messages_of(self, records: Iterable[LogRecord]) -> list[Message]:
+        """Return the messages of records, with the fields that later records added to them."""
+        return self._amend_messages(messages_in(records))
+
+    def _amend_messages(self, messages: list[Message]) -> list[Message]:
+        amended = self.state.amended
         return [
             each._replace(data={**each.data, **amended[each.seq]}) if each.seq in amended else each
             for each in (messages if amended else ())
@@ -284,16 +311,18 @@ class Conversation:
 
     def uncovered_back(self) -> Iterator[Message]:
         """Read the messages in the history that no summary in the context covers, the last one first."""
+        return chain.from_iterable(self._uncovered_blocks_back())
+
+    def _uncovered_blocks_back(self) -> Iterator[list[Message]]:
         gaps = self.gaps
         if gaps and gaps[-1][1] == self.state.seq:
-            yield from self.messages_back(gaps.pop()[0])
+            yield from map(self._amend_messages, self._message_blocks_back(gaps.pop()[0]))
         for start, end in reversed(gaps):
-            yield from reversed(list(self.messages(start, end)))
+            yield list(self.messages(start, end))[::-1]
 
     def message(self, seq: int) -> Message | None:
         """Read a message, also one that left the history; None where none has the number."""
-        record = next(self.records(seq), None)
-        messages = self.messages_of(record) if record else ()
+        messages = self.messages_of(islice(self.records(seq), 1))
         return next((each for each in messages if each.seq == seq), None)
 
     @property
@@ -301,10 +330,9 @@ class Conversation:
         """Return the number and hash of each message with an id, by id, of the last 1,000 numbers."""
         state = self.state
         if state.recent_ids is None:
-            records = (each.record for each in self.records_back())
-            newest = list(takewhile(lambda record: record.last > state.seq - SAME_WITHIN, records))
-            said = chain.from_iterable(map(messages_in, reversed(newest)))
-            state.remember_ids(each for each in said if state.holds(each.seq))
+            back = chain.from_iterable(self._message_blocks_back())
+            newest = list(takewhile(lambda message: message.seq > state.seq - SAME_WITHIN, back))
+            state.remember_ids(reversed(newest))
         return state.recent_ids or {}
 
     def summary(self, seq: int) -> RunSummary | None:
@@ -319,10 +347,10 @@ class Conversation:
         for record in self.records(summary.first):
             if record.seq >= summary.seq or (record.seq > summary.last and len(messages) == summary.messages):
                 break
-            added = self.messages_of(record)
+            added = messages_in([record])
             messages += [each for each in added if summary.first <= each.seq <= summary.last]
             gone += record.drop
-        return Ranges.of(gone).leave_out(messages)
+        return self._amend_messages(Ranges.of(gone).leave_out(messages))
 
     # -- what others write --------------------------------------------------------------------------------
 
@@ -389,7 +417,8 @@ class Conversation:
         state.amended = {number: fields for number, fields in state.amended.items() if state.holds(number)}
         shorter = (
             line
-            for each in self._read_counted(0)
+            for block in self._read_counted(0)
+            for each in block
             for line in self._shorten_record(each.record, each.line, state.dropped, kept)
         )
         return _rewrite_lines(replace(state, **changed), shorter, at)
@@ -400,7 +429,7 @@ class Conversation:
         A line that stands there twice is written once. `at` is the time of the snapshot at the end.
         """
         last, strays = 0, dict[bytes | None, LogRecord]()
-        for each, counts, _ in judge(self._read_records()):
+        for each, counts, _ in chain.from_iterable(judge(self._read_blocks())):
             last = max(last, each.last) if counts else last
             if not counts and each.record.messages:
                 strays[each.line.data] = each.record
@@ -411,7 +440,7 @@ class Conversation:
     def _repair_records(
         self, strays: dict[bytes | None, LogRecord], last: int
     ) -> Iterator[LogRecord | bytes]:
-        for each in self._read_counted(0):
+        for each in chain.from_iterable(self._read_counted(0)):
             strays.pop(each.line.data, None)
             yield from self._shorten_record(each.record, each.line, NOTHING, None)
         for record in strays.values():
@@ -426,7 +455,7 @@ class Conversation:
         if line.data and record == plain and not gone.meets(record.seq, record.last):
             yield line.data
             return
-        for message in gone.leave_out(messages_in(record)):
+        for message in gone.leave_out(messages_in([record])):
             yield LogRecord(seq=message.seq, at=record.at, messages=(message.written,))
         if record.summary and (kept is None or record.seq in kept):
             yield LogRecord(seq=record.seq, at=record.at, summary=record.summary)
@@ -441,7 +470,7 @@ def _rewrite_lines(state: State, kept: Iterable[LogRecord | bytes], at: str) -> 
         start += len(line) + 1
         line = each if isinstance(each, bytes) else write_record(each)
         record = read_record(each) if isinstance(each, bytes) else each
-        live += len(state.dropped.leave_out(messages_in(record))) if record else 0
+        live += len(state.dropped.leave_out(messages_in([record]))) if record else 0
         yield line
     state.live, state.is_disordered = live, False
     yield write_record(state.snapshot_at(start + len(line) + 1, at))
@@ -466,24 +495,26 @@ def faults(log: Log, most: int) -> Iterator[Diagnostic]:
     """Find lines that are no records, missing numbers, and snapshots that differ from the lines."""
     header = find_header(log, most)
     state = State.of(header) if header else State(log="", key="", version=VERSION)
+    others: list[Diagnostic] = []
     place = 0
 
-    def read_all() -> Iterator[PlacedRecord]:
+    def blocks() -> Iterator[list[PlacedRecord]]:
         nonlocal place
         is_behind = False
         for place, line in enumerate(lines(log, most=most), 1):
             record = read_record(line.data) if line.data and is_behind else None
             if not is_behind and line.data and read_header(line.data):
                 is_behind = True
-            else:
-                yield PlacedRecord(record or _STRAY, line, place)
+            elif not record:
+                too_long = f"it has a hole, or more than {most:,} bytes"
+                what = too_long if line.data is None else "it is not a record, or says too much"
+                others.append(_describe_stray(log, place, what))
+            yield [PlacedRecord(record, record.last, line, place)] if record else []
 
-    for each, counts, _ in judge(read_all()):
-        if each.record is _STRAY:
-            too_long = f"it has a hole, or more than {most:,} bytes"
-            what = too_long if each.line.data is None else "it is not a record, or says too much"
-            yield _describe_stray(log, each.place, what)
-        else:
+    for block in judge(blocks()):
+        yield from others
+        others.clear()
+        for each, counts, _ in block:
             yield from _find_record_faults(log, state, each, counts=counts)
     if whole_size(log) < log.size:
         yield _describe_stray(log, place + 1, "it has no end, as a crash leaves it")
@@ -496,7 +527,7 @@ def _describe_stray(log: Log, place: int, what: str) -> Diagnostic:
 
 
 def _find_record_faults(log: Log, state: State, each: PlacedRecord, *, counts: bool) -> Iterator[Diagnostic]:
-    record, line, place = each
+    record, _, line, place = each
     if not counts:
         yield _describe_stray(log, place, f"its number {record.seq} comes after {state.seq}")
         state.is_disordered = True

@@ -239,9 +239,19 @@ def write_record(record: LogRecord) -> bytes:
         return json.dumps(shape, allow_nan=False, separators=(",", ":"), default=dict).encode()
 
 
-def messages_in(record: LogRecord) -> list[Message]:
-    """Return the messages of a record, each with its number."""
-    return [Message.of(number, data, record.at) for number, data in enumerate(record.messages, record.seq)]
+def messages_in(records: Iterable[LogRecord]) -> list[Message]:
+    """Return the messages of records, each with its number."""
+    return [
+        Message.of(number, data, each.at)
+        for each in records
+        for number, data in enumerate(each.messages, each.seq)
+    ]
+
+
+def read_records(lines: Iterable[bytes | None]) -> list[tuple[LogRecord, int] | None]:
+    """Read lines as `read_record` does, each with its last number; None for one that is too long."""
+    records = (read_record(line) if line else None for line in lines)
+    return [(record, record.last) if record else None for record in records]
 
 
 def read_record(line: bytes) -> LogRecord | None:

@@ -113,7 +113,7 @@ class State:
         said = range(record.seq, record.seq + len(record.messages))
         self.live += sum(not record.drop.holds(number) for number in said) if record.drop else len(said)
         if self.recent_ids is not None:
-            self.remember_ids(messages_in(record))
+            self.remember_ids(messages_in([record]))
         if record.summary:
             self._cover_messages(record.summary)
         for number, fields in record.amend.items():

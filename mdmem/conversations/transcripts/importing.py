@@ -213,7 +213,7 @@ class _Importer:
 
     def _recognise_held(self, conversation: Conversation) -> tuple[_Position, Iterator[TranscriptEntry]]:
         """Find the last message that the log holds already, by hashes and ids, and go on behind it."""
-        held = (message for record in conversation.records() for message in messages_in(record))
+        held = (message for record in conversation.records() for message in messages_in([record]))
         entries = self._transcript.read(0, 1)
         position, last = _Position(), None
         changed: list[TranscriptEntry] = []  # the last message that is held, where it has grown since

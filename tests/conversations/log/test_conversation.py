@@ -64,7 +64,7 @@ def seqs(folder: Path) -> list[int]:
     found = [each.seq for each in sessions.history("s")]
     assert [each.seq for each in sessions.history("s", limit=1_000)] == found
     with sessions.logs.opened("s") as opened:
-        assert [each.record.seq for each in opened.records_back()] == [
+        assert [each.record.seq for block in opened.blocks_back() for each in reversed(block)] == [
             record.seq for record in opened.records()
         ][::-1]
         for number in found:

@@ -411,7 +411,8 @@ def test_a_long_log_is_checked_compacted_and_mended_line_by_line(
     if not speed.is_all:
         few, many, most = 200, 600, 200
         monkeypatch.setattr("mdmem.vault.log.CHUNK", 1 << 12)
-        monkeypatch.setattr("mdmem.diagnostic.MOST_TOLD", 50)
+        for name in ("vault.log._BLOCK_LINES", "diagnostic.MOST_TOLD"):
+            monkeypatch.setattr(f"mdmem.{name}", 50)
     for count in (1, few, many):
         with open(folder / f"{count}.jsonl", "wb") as file:
             file.write(write_header(LogHeader("abc", f"{count}")) + b"\n")

@@ -20,6 +20,7 @@ from mdmem.memory import sharing
 from mdmem.memory.content import has_passed, utc_now
 from mdmem.memory.verbs import Listing, Verbs
 from mdmem.vault import paths
+from mdmem.vault.config import Config
 from mdmem.vault.plan import EditPlan, Prepared
 from mdmem.vault.store import Entry
 from mdmem.vault.transaction import Applied
@@ -140,9 +141,11 @@ class GrantedVault(Vault):
         """See `Vault.locate_layer`."""
         return self, path.partition(":")[2] if self.names_layer(path) else path
 
-    def _read_data(self, path: str, spelled: str = "", *, unreadable: bool = False) -> bytes | None:
+    def _read_data(
+        self, path: str, settings: Config, spelled: str = "", *, unreadable: bool = False
+    ) -> bytes | None:
         with suppress(PathRefused):
-            return super()._read_data(path, spelled, unreadable=unreadable)
+            return super()._read_data(path, settings, spelled, unreadable=unreadable)
         return None
 
     def walk(self, namespace: str = "") -> Iterator[Found]:

@@ -25,6 +25,8 @@ StrPath: TypeAlias = str | os.PathLike[str]
 """What a verb takes for a path; `path_text` makes a text of it."""
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
+is_hidden = re.compile(r"\.|node_modules\Z").match
+"""Whether a name keeps a file or folder out of a vault; npm packages bring notes along."""
 
 _CONTROL = regex("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOT_PORTABLE = regex(r'[<>:"|?*]|[. ]$|^ ')
@@ -132,11 +134,6 @@ def _fault_of_part(part: str) -> str:
     if len(part.encode()) > MAX_NAME_BYTES:
         return f"a name has at most {MAX_NAME_BYTES} bytes"
     return "an escape stands for a character that no path may have" if _is_smuggling(part) else ""
-
-
-def is_hidden(name: str) -> bool:
-    """Return whether a name keeps a file or folder out of a vault; npm packages bring notes along."""
-    return name.startswith(".") or name == "node_modules"
 
 
 def _is_smuggling(part: str) -> bool:

@@ -318,9 +318,10 @@ class Vault:
         if not recovered:
             self.recover()
         vault, inside = self.locate_layer(path)
-        data = vault._read_data(inside, spelled, unreadable=unreadable)  # noqa: SLF001
+        settings = self.config
+        data = vault._read_data(inside, settings, spelled, unreadable=unreadable)  # noqa: SLF001
         parse_found = parse_any if unreadable else parse
-        return None if data is None else parse_found(path, data, self.config.limits)
+        return None if data is None else parse_found(path, data, settings.limits)
 
     def find_around(self, path: str, *, spelled: str = "", unreadable: bool = False) -> Document | None:
         """See `find`, with None also where a folder or a file is in the way, which a plan may take away."""
@@ -328,11 +329,13 @@ class Vault:
             return self.find(path, spelled=spelled, unreadable=unreadable)
         return None
 
-    def _read_data(self, path: str, spelled: str = "", *, unreadable: bool = False) -> bytes | None:
-        full = self._full_path(check_memory(path, self.suffixes))
+    def _read_data(
+        self, path: str, settings: Config, spelled: str = "", *, unreadable: bool = False
+    ) -> bytes | None:
+        full = self._full_path(check_memory(path, settings.suffixes))
         exact = join(self.namespace, spelled) if spelled else ""
         with seen_from(self.namespace):
-            limit = max(self.config.limits.max_bytes, MOST_ATTACHED_BYTES if unreadable else 0)
+            limit = max(settings.limits.max_bytes, MOST_ATTACHED_BYTES if unreadable else 0)
             content = self.store.read(exact or full, limit, exact=bool(exact))
         return content.data if content else None
 
@@ -350,7 +353,7 @@ class Vault:
         """Return whether there is a memory at `path`."""
         self.recover()
         try:
-            return self._read_data(path) is not None
+            return self._read_data(path, self.config) is not None
         except TooLarge:
             return True
 

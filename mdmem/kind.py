@@ -21,8 +21,9 @@ class Kind(NamedTuple):
         name: what its memories say as their `type`.
         folder: where they stand below a namespace; empty for project memory, which is one file.
         schema: the schema of its memories, unless they name another one.
-        template: the template that `mdmem new` takes for the name of the kind; empty without one.
-        title: the heading of its part of a context; empty where it has none of its own.
+        template: the template that `mdmem new NAME` uses, where NAME is that of the kind; empty without one.
+        title: the heading above its memories in a context, the text that an agent is given; empty where they
+            have none of their own.
         share: how many of a context's tokens that part gets, relative to the other parts.
         is_remembered: whether `remember` takes it.
         is_ignored: whether git leaves it out, since it changes all the time.

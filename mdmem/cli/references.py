@@ -44,7 +44,8 @@ def refs_command(
 
     TARGET is a memory, a URL, a #tag, a file or a symbol, whole or shortened. The exit code is 1 when nothing
     points at it. With --stale it is 1 when something is stale, and 0 otherwise. KIND is note, url, line_range
-    and the like. --fix updates the citations of code that has moved.
+    and the like. --fix updates the citations of code that has moved. --pin notes what the code is now, so
+    that a later change of it shows, and --accept does so for code that has changed.
     """
     if (pin and fix) or ((pin or fix) and any(asked.values())):
         raise click.UsageError("--pin or --fix can be combined only with --in and --dry-run")
@@ -133,7 +134,7 @@ def graph_command(memory: Memory, within: str, form: str) -> int:
 
 
 def format_dot(triples: Iterable[tuple[str, str, str]]) -> str:
-    """Format a graph in the DOT language, see https://graphviz.org/doc/info/lang.html."""
+    """Format triples of source, relation and target in the DOT language, see https://graphviz.org/doc/info/lang.html."""
     nodes, edges = _number_nodes(triples)
     lines = ["digraph memories {", "  rankdir=LR;", "  node [shape=box];"]
     lines += [f"  n{number} [label={_quote_dot(name)}];" for name, number in nodes.items()]
@@ -142,7 +143,7 @@ def format_dot(triples: Iterable[tuple[str, str, str]]) -> str:
 
 
 def format_mermaid(triples: Iterable[tuple[str, str, str]]) -> str:
-    """Format a graph as a flowchart of Mermaid, see https://mermaid.js.org/syntax/flowchart.html."""
+    """Format triples of source, relation and target as a flowchart of Mermaid, see https://mermaid.js.org/syntax/flowchart.html."""
     nodes, edges = _number_nodes(triples)
     lines = ["flowchart LR"]
     lines += [f'  n{number}["{_quote_mermaid(name)}"]' for name, number in nodes.items()]

@@ -289,7 +289,7 @@ class HitPrinter:
 @click.option("--explain", is_flag=True, help="Explain each score.")
 @click.option("--words", "words_only", is_flag=True, help="Search by words alone, whatever embedder is set.")
 @options.where_option
-@click.option("--any-state", is_flag=True, help="Find what does not count, too, each with its state.")
+@click.option("--any-state", is_flag=True, help="Also find what counts no more, or not yet; with its state.")
 @click.option("--as-of", default="", metavar="WHEN", help="Answer as of this day or time.")
 @grouped_option
 @options.read_command

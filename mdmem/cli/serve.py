@@ -237,7 +237,7 @@ def _fill_meaning(memory: Memory, *, fetch: bool) -> None:
 @click.option(
     "--poll-seconds",
     type=click.FloatRange(0, min_open=True),
-    help="Look at every file this often, too; by default only where the file system reports too little.",
+    help="Also look at every file this often; by default only where the file system reports no changes.",
 )
 @options.read_command
 def watch_command(memory: Memory, poll_seconds: float | None) -> None:

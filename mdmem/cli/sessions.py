@@ -140,7 +140,11 @@ def finding_options(command: Any) -> Any:
         options.thread_argument(required=False),
         options.all_option(),
         click.option("--role", help="Find only what user, assistant, tool or another says."),
-        click.option("--last", metavar="SPAN", help="Find only what was said in the last 2h, 3d, 1w or 1m."),
+        click.option(
+            "--last",
+            metavar="SPAN",
+            help="Find only what is no older: 2h, 3d, 1w or 1m (months).",
+        ),
         options.since_option(),
         options.before_option(),
         options.choice_option(
@@ -190,7 +194,7 @@ def _print_hits(found: SessionHits, *, is_most: bool = False) -> int:
 @sessions_command.command("import", epilog="Example: mdmem sessions import chat.json")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
 @click.option("--format", metavar="NAME", help="Use this form.")
-@click.option("--key", help="Name the session of a single file; else the file or its name does.")
+@click.option("--key", help="Name the session of a single file; by default as the file or its name says.")
 @click.option("--rename", is_flag=True, help="Add .migrated to the names of imported files.")
 @options.read_command
 def sessions_import(memory: Memory, paths: Sequence[str], **given: Any) -> int:

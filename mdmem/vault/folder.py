@@ -77,7 +77,10 @@ def _list_vaults(folder: str) -> list[str]:
 
 
 def workspace_of(root: str) -> str:
-    """Return the workspace of a vault: the git root around its folder, or that it is, else its parent."""
+    """Return the workspace of a vault: the root of the repository that holds it, which may be its own folder.
+
+    Without a repository it is the folder above the vault.
+    """
     parent = os.path.dirname(root)
     return find_git_root(parent) or find_git_root(root) or parent
 
@@ -89,7 +92,9 @@ def find_git_root(folder: str) -> str | None:
 
 
 def resolve(config: Config, root: str, workspace: str) -> dict[str, tuple[str, ...]]:
-    """Return the file of each mount, as the parts of its path below the workspace; both have no links.
+    """Return the file of each mount, as the parts of its path below the workspace, with links resolved.
+
+    `root` and `workspace` are paths without links.
 
     Raises:
         ConfigInvalid: a mount leaves the workspace (perhaps through a link), lies in the vault or in git's
@@ -138,7 +143,7 @@ def _fault_of_mount(parts: tuple[str, ...], file: str, root: str, suffixes: tupl
 
 
 def hides(target: str, file: str) -> bool:
-    """Return whether a mount of `target` would hide `file`, another file at the path of the mount."""
+    """Return whether a mount of `target` would cover `file`: another file that has the path of the mount."""
     is_there = os.path.exists(file) and os.path.exists(target)
     return os.path.lexists(file) and not (is_there and os.path.samefile(file, target))
 
@@ -205,14 +210,14 @@ class Made(NamedTuple):
         files: its new files with their text.
         ignored: the lines that are added to the `.gitignore` that was there.
         unignored: those that it lacks and that cannot be added, as it is a link or a folder.
-        passed_over: how many text files that were there are no memories, by suffix (see
+        passed_over: how many of the text files there are not read as memories, by suffix (see
             `mdmem.vault.walk.count_passed_over`), and how many Markdown files hidden folders hold, by folder.
-        meanings: folders with files that were there, and what their names mean now: see `MEANINGS`.
+        meanings: the folders with files whose names say a kind, and what mdmem does with it: see `MEANINGS`.
         unmounted: the path of the repository's `AGENTS.md` from the folder, if it is not mounted because the
             folder has its own; else empty.
         is_found: whether this vault is found from the current folder when no vault is named.
-        above: another vault of the same repository, which is found from the folder around; else empty.
-        repository: the root of the repository, unless it is the folder around the vault; else empty.
+        above: another vault of the same repository, which commands in the folder above use; else empty.
+        repository: the root of the repository; empty without one, or if it is the folder above the vault.
     """
 
     root: str
@@ -232,7 +237,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
 
     A folder that has its own `AGENTS.md` gets no mount, since the mount would hide that file. Files that are
     there stay as they are, but a `.gitignore` gets the lines that it lacks. If the folder holds Markdown, the
-    config says that other tools write all files: `[check] guests`.
+    config takes all files for those of other tools (`[check] guests`): what breaks a rule there is a note.
 
     Raises:
         PathRefused: the folder is a file, is inside a vault, or has a vault in its `memories`.

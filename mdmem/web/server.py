@@ -1,4 +1,4 @@
-"""Serve the page to a browser of this machine: its files to anybody, memories only with the token."""
+"""Serve the page on this machine. Anybody gets its files; memories need the token."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Changes:
 
 
 class Api:
-    """Answers questions and decisions with JSON."""
+    """Answers the page in JSON: what it asks about memories, and what the user decides about them."""
 
     def __init__(self, memory: Memory, changes: Changes) -> None:
         self._memory, self._changes = memory, changes
@@ -162,9 +162,10 @@ async def _give_file(request: Request) -> Response:
 class PageApp:
     """Serves the page of some memories, and refuses requests from pages of other origins.
 
-    A request from a page of another origin names another host, even if that name leads to this machine (DNS
-    rebinding), or another origin. Any port will do, since ssh and editors forward it. Headers keep browsers
-    from storing the page, from framing it, and from loading its parts into other pages.
+    It refuses a request whose Host header names another host, even one that leads to this machine (DNS
+    rebinding), and one whose Origin header names another origin. Ports are not compared, since ssh and
+    editors forward them. Headers keep browsers from storing the page, from framing it, and from loading its
+    parts into other pages.
     """
 
     def __init__(self, memory: Memory, token: str) -> None:
@@ -196,7 +197,7 @@ class PageApp:
 
 
 def serve_page(memory: Memory, say: Callable[[str], None], *, opens: bool = False) -> None:
-    """Serve the page of some memories on a free port until a signal ends it."""
+    """Serve the page of some memories on a free port until a signal ends it; `opens`: in a browser."""
     _ = memory.index  # made once, before threads ask for it
     app = PageApp(memory, token := secrets.token_urlsafe(32))
     with listen(0) as listening, tempfile.NamedTemporaryFile("w", prefix="mdmem-", suffix=".html") as page:

@@ -161,6 +161,7 @@ BELOW = {
     "index/code/workspace.py": "the code that memories cite",
     "review/merge_driver.py": "which memory a file is that git merges",
     "memory/imports/batch.py": "other systems' files",
+    "index/database.py": "whether the index was replaced",
     "index/grep.py": "ripgrep",
     "index/meaning.py": "the lock of whoever makes vectors",
     "index/index.py": "where the index is, and the look at what has changed",
@@ -179,7 +180,7 @@ BELOW = {
     "facade/service.py": "which files a session has changed",
     "facade/questions/doctor.py": "what lies about in the vault's own folder",
     "review/merge_setup.py": "writes outside of the vault",
-    "facade/memory.py": "the folders of other tools in the config",
+    "facade/memory.py": "where vectors of programs are kept",
     "facade/scoped.py": "ripgrep, which memory a file is, and a folder for what can be made again",
     "review/tracked.py": "what git calls a memory",
     "memory/verbs.py": "which memories are mounted",
@@ -190,6 +191,7 @@ BELOW = {
     "conversations/find/search.py": "where its index is",
     "conversations/transcripts/transcripts.py": "other programs' files",
     "index/watch/events.py": "the watcher",
+    "index/watch/inotify.py": "the watcher",
     "index/watch/watcher.py": "the watcher",
 }
 

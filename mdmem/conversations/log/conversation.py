@@ -1,4 +1,9 @@
-"""Read one session from its log: the state from the end of the log, and the messages in either direction."""
+"""Read one session from its log, and make the lines that change it.
+
+The state is read from the end of the log, messages in either direction. Each record and message has a number.
+The history is all messages that were not dropped; the context is what of it goes into prompts: summaries, and
+the messages that none of them stands for.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +58,12 @@ class LogPosition(NamedTuple):
         return cls(log.identity, size, log.read(max(0, size - _TAIL), size).decode("latin-1"))
 
     def begins(self, log: Log) -> bool:
-        """Return whether a log has only grown since."""
+        """Return whether a log still begins with what was read up to here: it has only grown since."""
         return self.size <= log.size and self == LogPosition.of(log, self.size)
 
 
 class PlacedRecord(NamedTuple):
-    """A record, the last number that it takes, its line, and its line number, which `faults` needs."""
+    """A record, the highest number in it (a message has one each), its line, and the number of that line."""
 
     record: LogRecord
     last: int
@@ -77,9 +82,9 @@ def judge(
 ) -> Iterator[list[tuple[PlacedRecord, bool, bool]]]:
     """Decide whether each record of a log counts, and whether that is certain.
 
-    A record counts if its number follows the numbers before it. A record that skips numbers counts too,
-    unless the next number is not higher: then the skip was wrong. A snapshot counts at the place where it was
-    written, no matter which lines are before it.
+    A record counts if its number follows the numbers before it. A record that skips numbers counts if the
+    next record has a higher number than it; otherwise the record that skips is wrong. A snapshot counts at
+    the place where it was written, no matter which lines are before it.
 
     Args:
         blocks: the records, in order.
@@ -204,7 +209,7 @@ class Conversation:
     def blocks_back(self, gone: Ranges = NOTHING) -> Iterator[list[PlacedRecord]]:
         """Read the records that count, in blocks: the last block first, but the records of a block in order.
 
-        Long ranges of the numbers in `gone` may be skipped.
+        Long ranges of the numbers in `gone` are skipped; records in short ones may still be among them.
         """
         end, following = whole_size(self.log), self.state.seq + 1
         while end > 0 and not self.state.is_disordered:
@@ -248,12 +253,12 @@ class Conversation:
         for block in line_blocks(self.log, start, end, self.most):
             records = read_records([line.data for line in block])
             yield [
-                PlacedRecord(self._check_snapshot(read[0], line), read[1], line)
+                PlacedRecord(self._drop_wrong_snapshot(read[0], line), read[1], line)
                 for line, read in zip(block, records, strict=True)
                 if read
             ]
 
-    def _check_snapshot(self, record: LogRecord, line: LogLine) -> LogRecord:
+    def _drop_wrong_snapshot(self, record: LogRecord, line: LogLine) -> LogRecord:
         """Remove the snapshot of a record, unless it was made from the lines before it."""
         snapshot = record.snapshot
         # The snapshot of a vacuum stays: it alone holds some facts.
@@ -327,7 +332,7 @@ class Conversation:
 
     @property
     def recent_ids(self) -> dict[str, tuple[int, str]]:
-        """Return the number and hash of each message with an id, by id, of the last 1,000 numbers."""
+        """Map the id of each of the last 1,000 messages that has one to its number and hash."""
         state = self.state
         if state.recent_ids is None:
             back = chain.from_iterable(self._message_blocks_back())
@@ -341,7 +346,7 @@ class Conversation:
         return record.summary if record and record.seq == seq else None
 
     def standing_for(self, summary: RunSummary) -> list[Message]:
-        """Read the messages that a leaf summary of this log stands for, even if they left the history."""
+        """Read the messages that a summary of messages stands for, even if they left the history."""
         messages: list[Message] = []
         gone: list[tuple[int, int]] = []
         for record in self.records(summary.first):
@@ -389,7 +394,7 @@ class Conversation:
         return (LogRecord(seq=0, messages=tuple(added)) if added else None), numbers
 
     def dropping(self, drop: Ranges, live: int) -> LogRecord:
-        """Return a record that drops messages, so that `live` stay, and names the summaries that are left.
+        """Return a record that drops messages and names the summaries that are left; `live` messages stay.
 
         A summary is left if none of its messages is dropped. One that lost some is replaced by the summaries
         that it condenses.
@@ -400,7 +405,7 @@ class Conversation:
         return LogRecord(seq=0, drop=drop, live=live, context=tuple(left))
 
     def _open_summaries(self, is_open: Callable[[RunSummary], bool]) -> Iterator[RunSummary]:
-        """Yield the summaries in the context, and those that a summary condenses if `is_open` says so."""
+        """Yield the summaries in the context; if `is_open` is true of one, also those that it condenses."""
         waiting, opened = list(self.state.context), set[int]()
         while waiting:
             summary = waiting.pop()

@@ -69,7 +69,7 @@ def import_transcripts(
     rename: bool = False,
     seconds: float | None = None,
 ) -> SessionImport:
-    """Import as `Sessions.import_` does, for at most `seconds`; the next import goes on from there."""
+    """Import transcripts for at most `seconds`; the next call goes on from there. See `Sessions.import_`."""
     if form is None and len(paths) > 1 and (paths[0] in FORMATS or not os.path.lexists(paths[0])):
         form, *paths = paths
     if key is not None and (len(paths) != 1 or os.path.isdir(paths[0])):
@@ -112,7 +112,7 @@ class _NotImported(Exception):
 
 
 class _Position(NamedTuple):
-    """How far a transcript was read: the last entry (see `TranscriptEntry`), and the hash of the summary."""
+    """How far a transcript was read: the last entry (see `TranscriptEntry`), and the hash of its summary."""
 
     number: int = 0
     start: int = 0
@@ -122,7 +122,7 @@ class _Position(NamedTuple):
 
     @classmethod
     def read(cls, kept: Any) -> _Position:
-        """Read a position that a log keeps; return the start of the transcript if it is none."""
+        """Read a position that a log keeps; what is no position counts as the start of the transcript."""
         try:
             position = cls(**kept)
         except TypeError:
@@ -137,7 +137,7 @@ class _Position(NamedTuple):
 
 
 class _Importer:
-    """Imports one transcript into one session, and lists why parts are left out; counts further reasons."""
+    """Imports one transcript into one session; lists the first reasons for what it leaves out."""
 
     def __init__(self, logs: SessionLogs, transcript: Transcript, seconds: float | None) -> None:
         self.reasons: list[str] = []
@@ -203,7 +203,7 @@ class _Importer:
         return entry is not None and entry.number <= self._transcript.dropped
 
     def _resume(self, known: _Position) -> tuple[_Position, Iterator[TranscriptEntry]] | None:
-        """Go on where the last import ended; None if there was none, or the transcript lost that place."""
+        """Go on where the last import ended; None if there was none, or if the transcript lost that place."""
         if not known.number:
             return None
         entries = self._transcript.read(known.start, known.number)
@@ -253,7 +253,7 @@ class _Importer:
         return None
 
     def _is_clean(self, text: str) -> bool:
-        """Return whether nothing has to be removed from an entry; most entries need not be written again."""
+        """Return whether an entry has no secrets to remove; most entries need not be written again."""
         if text.count("{") + text.count("[") > MOST_DEEP:
             return False
         config = self._logs.vault.config
@@ -291,7 +291,7 @@ class _Importer:
     def _take_back(self, entry: TranscriptEntry, position: _Position) -> None:
         def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
             back, state = entry.takes_back, conversation.state
-            found = _find_back(entry, conversation.messages_back())
+            found = _find_taken_back(entry, conversation.messages_back())
             if found is None:
                 return None, None
             count, first = found
@@ -335,10 +335,11 @@ def _hash_text(text: str) -> str:
     return digest(text.encode("utf-8", "surrogatepass"))
 
 
-def _find_back(entry: TranscriptEntry, messages: Iterator[Message]) -> tuple[int, int] | None:
-    """Return how many messages an entry takes back, and the first number; None if it takes back none.
+def _find_taken_back(entry: TranscriptEntry, messages: Iterator[Message]) -> tuple[int, int] | None:
+    """Return how many messages an entry takes back, as when a user goes back, and the number of the first.
 
-    `messages` begins with the last message. Reading stops at a message that surely stays.
+    It is None if the entry takes back none. `messages` begins with the last one; reading stops at one that
+    the entry cannot take back.
     """
     back, found = entry.takes_back, None
     if not back:

@@ -1,5 +1,6 @@
-"""Match the nodes of two versions of a document that are the same. Nothing else defines what is the same.
+"""Find which node of a document is which node of its other version. This module alone decides that.
 
+A node is free until it has a partner.
 The surest matches come first: block ids and labels, then sections, then equal parts below equal parents, then
 the same words elsewhere, and last similar words.
 """
@@ -62,7 +63,7 @@ class Matching:
         self._match_sections()
         self._match_equal_below()
         self._match_equal_elsewhere()
-        self._match_in_order(self.old.nodes, self.new.nodes, self._say_enough)
+        self._match_in_order(self.old.nodes, self.new.nodes, self._find_telling_words)
         self._match_similar_anywhere()
         self._match_sections_by_children()
         self._match_places()
@@ -90,7 +91,7 @@ class Matching:
                 yield old, new
 
     def _match_once(self, key: Callable[[TreeNode], Hashable | None]) -> list[tuple[TreeNode, TreeNode]]:
-        """Match the free nodes with a key that one free node of each tree has; None is no key."""
+        """Match two free nodes of one key if no other free node of either tree has it; None is no key."""
         olds, news = (_find_single(filter(self._is_free, each.nodes), key) for each in (self.old, self.new))
         pairs = [(node, news[each]) for each, node in olds.items() if each in news]
         for pair in pairs:
@@ -182,7 +183,7 @@ class Matching:
             self._join_below(*pair)
         self._match_once(_own_words)
 
-    def _say_enough(self, node: TreeNode) -> Hashable | None:
+    def _find_telling_words(self, node: TreeNode) -> Hashable | None:
         """Return the words of a node if they are enough to recognise it among several; else None."""
         return _own_words(node) if len(self._words_of(node)) >= TELLING else None
 
@@ -201,7 +202,7 @@ class Matching:
         self._match_similar(free, others, lambda a, b: gap_of[a] == gap_of[b], _SIMILAR)
 
     def _match_places(self) -> None:
-        """Match similar nodes, then single nodes between matched neighbours, no matter what these say."""
+        """Match similar nodes, then a single node between matched neighbours, whatever the node says."""
         for old, new in self._find_open():
             self._match_in_order(old.children, new.children, _said_first)
             self._match_similar_children(old, new)
@@ -294,7 +295,7 @@ class Matching:
         return max(share, _SIMILAR) if is_part else share
 
     def is_other_entry(self, old: TreeNode) -> bool:
-        """Return whether an item or row lost telling words, and shares few of them with its partner."""
+        """Return whether an item or row is likely another entry: its partner has few of its rare words."""
         new = self._partner.get(old)
         parents = tuple(node.parent for node in (old, new) if node and node.parent)
         if old.kind not in {"item", "row"} or old.id or not new or self.is_equal(old):
@@ -358,7 +359,7 @@ def _find_single(
 
 
 def _own_words(node: TreeNode) -> Hashable | None:
-    """Return the kind and words of a node; None for a section, or without words, as for a list."""
+    """Return the kind and words of a node; None for a section, and for one without words, such as a list."""
     return (node.kind, node.words) if node.words and node.kind != "section" else None
 
 

@@ -33,12 +33,12 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryStats:
-    """How much memory there is; tokens are about how many a model is given, see `mdmem.estimate`.
+    """How much memory there is. Tokens are an estimate of how many a model would read: `mdmem.estimate`.
 
     Attributes:
         left_out: how many files look like memories and cannot be read as one; they are in no other number.
-        folders: the amount of each folder of a kind, with the namespace before it, the largest first. Its
-            subfolders count too; `.` stands for memories in no folder.
+        folders: the amount of the folder of each kind, with the namespace before it, the largest first.
+            Subfolders count too; `.` stands for memories in no folder.
         months: the amount of each month, such as `2024-01`, by the day of each memory (see
             `mdmem.index.hit.day_of`), the earliest first.
     """
@@ -52,7 +52,7 @@ class MemoryStats:
 
 
 def count_memories(view: View, vault: Vault) -> MemoryStats:
-    """Return how much there is in a namespace; each memory is read once."""
+    """Return how much there is in the namespace of a view; each memory is read once."""
     folders: dict[str, Amount] = {}
     months: dict[str, Amount] = {}
     left_out = len(view.problems())

@@ -37,7 +37,7 @@ class Why:
     """What a memory rests on.
 
     Attributes:
-        state: live, superseded, contradicted, over, expired or not yet.
+        state: whether it counts now: "live", or why not; see `mdmem.memory.content.State`.
         confidence: how sure it is, from 0 to 1; None if it does not say.
         today: `confidence` as it has faded since the memory was confirmed, updated or written.
         terms: the terms that add up to `confidence`, before the sum is limited to 0 to 1.

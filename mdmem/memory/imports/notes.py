@@ -1,4 +1,4 @@
-"""Folders of Markdown notes: Obsidian, Claude Code's own memory of a repository, basic-memory.
+"""Convert folders of Markdown notes: of Obsidian, Claude Code's own memory of a repository, basic-memory.
 
 An Obsidian vault is imported as it is. Claude Code has `MEMORY.md` and a file for each topic. The frontmatter
 of such a file has a name and a type; some releases put the type below `metadata`. In basic-memory a link
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def convert_obsidian(source: str, config: Config, progress: Progress | None = None) -> Batch:
-    """Return the notes of a vault, as they are."""
+    """Return the notes of an Obsidian vault, as they are."""
     return folder(source, config, lambda document: document, progress)
 
 
@@ -43,10 +43,10 @@ def _name_document(document: Document) -> Document:
 
 def convert_basic_memory(source: str, config: Config, progress: Progress | None = None) -> Batch:
     """Return the notes of a folder."""
-    return folder(source, config, _called_by_links, progress)
+    return folder(source, config, _add_aliases, progress)
 
 
-def _called_by_links(document: Document) -> Document:
+def _add_aliases(document: Document) -> Document:
     fields = document.fields
     names = [fields.get(name) for name in ("title", "permalink")]
     return also_called(document, [name.strip() for name in names if isinstance(name, str) and name.strip()])

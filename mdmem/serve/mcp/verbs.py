@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from mdmem import as_json, clipped, find_section
-from mdmem.errors import MdmemError, Usage, show_name
+from mdmem.errors import MdmemError, PathRefused, Usage, show_name
 from mdmem.facade.kinds import Kinds
-from mdmem.facade.paths import GROW, NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY
-from mdmem.kind import KINDS, WORKING, Kind
+from mdmem.facade.paths import GROW, NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY, Role
+from mdmem.kind import KINDS, PROPOSAL, WORKING, Kind, kind_at
 from mdmem.memory.verbs import Listed
 from mdmem.serve.mcp import sessions
 from mdmem.serve.mcp.answer import (
@@ -346,6 +346,19 @@ def _format_reference(reference: Reference) -> str:
 # -- changing -----------------------------------------------------------------------------------------------
 
 
+def _resolve_changed(call: Bound, text: str, role: Role) -> str:
+    """Find the path of what is to be changed; only a person changes proposals."""
+    path = call.paths.resolve(text, role)
+    _refuse_inbox(path)
+    return path
+
+
+def _refuse_inbox(path: str) -> None:
+    if kind_at(f"{path.casefold()}/x.md") is PROPOSAL:
+        reason = "a proposal waits for a person, who accepts or rejects it"
+        raise PathRefused(path=path, reason=reason, remedy="say what should be changed instead")
+
+
 def _change_memories(call: Bound, verb: Verb, *, dry_run: bool) -> Answer:
     """Make a change and say what it did, or with `dry_run` what it would do."""
     memory = call.memory
@@ -425,8 +438,8 @@ def write(
 
     With fields instead of content it sets only these fields of the frontmatter (source.type: nested).
     """
-    path = call.paths.resolve(path, NEW if fields is None else WRITE)
-    supersedes = call.paths.resolve(supersedes, WRITE)
+    path = _resolve_changed(call, path, NEW if fields is None else WRITE)
+    supersedes = _resolve_changed(call, supersedes, WRITE)
     if content is not None and fields is None:
         return _change_memories(
             call,
@@ -449,7 +462,7 @@ def replace(
     dry_run: bool = False,
 ) -> Answer:
     """Replaces a text in a memory exactly; old must occur once, or count times."""
-    path = call.paths.resolve(path, WRITE)
+    path = _resolve_changed(call, path, WRITE)
     return _change_memories(
         call, lambda m: m.replace(path, old, new, count=count, regex=regex, base=base), dry_run=dry_run
     )
@@ -470,7 +483,7 @@ def section(
     Its subsections are replaced too, unless keep_subsections. where=append adds at its end. Without heading,
     where=append adds at the end of the memory, and makes it if it is not there.
     """
-    path = call.paths.resolve(path, WRITE if heading else GROW)
+    path = _resolve_changed(call, path, WRITE if heading else GROW)
     if heading:
         options: dict[str, Any] = {"where": where, "keep_subsections": keep_subsections, "base": base}
         return _change_memories(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
@@ -484,6 +497,8 @@ def mv(call: Bound, source: str, target: str, base: Base = None, dry_run: bool =
     """Move a memory or a folder; links to it follow. A target that ends in / is a folder."""
     call.sync()
     source, target = call.paths.resolve_move(source, target)
+    _refuse_inbox(source)
+    _refuse_inbox(target)
     return _change_memories(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
@@ -495,7 +510,7 @@ def rm(
     dry_run: bool = False,
 ) -> Answer:
     """Delete a memory, or a folder with recursive; undo brings it back."""
-    path = call.paths.resolve(path, WRITE_ANY)
+    path = _resolve_changed(call, path, WRITE_ANY)
     return _change_memories(call, lambda m: m.rm(path, recursive=recursive, base=base), dry_run=dry_run)
 
 

@@ -519,3 +519,30 @@ def test_the_folder_that_rm_names_with_a_slash_is_deleted(tools: Tools, memory: 
     assert [file["path"] for file in done.data["files"]] == ["notes/a.md", "notes/deep/b.md"]
     tools("undo")
     assert memory.exists("notes/deep/b.md")
+
+
+PROPOSED = "inbox/0123456789abcdef.md"
+CHANGES_OF_PROPOSALS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("write", {"path": PROPOSED, "content": "---\ntype: proposal\n---\nsaid\n", "overwrite": True}),
+    ("write", {"path": PROPOSED, "fields": {"reason": "said so"}}),
+    ("write", {"path": "notes/new.md", "content": "x\n", "supersedes": PROPOSED}),
+    ("write", {"path": "Inbox/new.md", "content": "x\n"}),
+    ("replace", {"path": PROPOSED, "old": "night", "new": "noon"}),
+    ("section", {"path": PROPOSED, "text": "more", "where": "append"}),
+    ("mv", {"source": PROPOSED, "target": "notes/moved.md"}),
+    ("mv", {"source": "notes/db.md", "target": PROPOSED}),
+    ("mv", {"source": "inbox", "target": "notes/moved/"}),
+    ("rm", {"path": PROPOSED}),
+    ("rm", {"path": "inbox", "recursive": True}),
+)
+
+
+@cases("tool, given", CHANGES_OF_PROPOSALS)
+def test_no_tool_makes_or_changes_a_proposal(
+    tools: Tools, memory: Memory, tool: str, given: dict[str, Any]
+) -> None:
+    memory.write("notes/db.md", "One file.\n", overwrite=True)
+    memory.write(PROPOSED, "---\ntype: proposal\n---\nBacked up at night.\n", overwrite=True)
+    before = {each.path: memory.show(each.path).hash for each in memory.vault.walk()}
+    assert tools.error(tool, **given)["code"] == "path-refused"
+    assert {each.path: memory.show(each.path).hash for each in memory.vault.walk()} == before

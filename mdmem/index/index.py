@@ -10,6 +10,7 @@ from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from unicodedata import normalize
 
+from mdmem.document.document import NAMED_SUFFIXES
 from mdmem.errors import IndexDamaged, IndexNotReady, LockTimeout, MdmemError, NotReady, StorageFailed
 from mdmem.index.database import DATABASE, LOCK, TEXT, VERSION, VERSION_FILE, Database
 from mdmem.index.hit import Heading
@@ -104,13 +105,21 @@ class Index:
         # One in a hurry looks at every file once, as if nothing had changed since.
         self._changed_paths: ChangedPaths | None = tuple if is_hurried else None
 
+    def _below(self, folder: str) -> str:
+        """Return the folder of the stores: a config with other kinds of files has a folder of its own.
+
+        So a process that still has the old config does not disturb the others.
+        """
+        own = "".join(suffix for suffix in NAMED_SUFFIXES if suffix in self.vault.suffixes)
+        return os.path.join(folder, own[1:]) if own else folder
+
     @cached_property
     def folder(self) -> str:
         """The folder of the stores: in the vault, or in the user's cache where the vault cannot hold them."""
         reason = remote_kind(self.vault.root)
         if not reason:
             try:
-                folder = self.vault.disk.own("index")
+                folder = self._below(self.vault.disk.own("index"))
             except MdmemError as error:
                 reason = error.message
             else:
@@ -122,7 +131,7 @@ class Index:
         return self._use_cache_folder(reason)
 
     def _use_cache_folder(self, reason: str) -> str:
-        folder = _cache_folder(self.vault.root)
+        folder = self._below(_cache_folder(self.vault.root))
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         except OSError as error:
@@ -270,7 +279,7 @@ class Index:
                 return
             # A new store is not damaged: the system refuses something, such as space.
             error = StorageFailed(path=error.path, action="rebuild the index", reason=error.reason)
-        here, cache = self.__dict__.get("folder"), _cache_folder(self.vault.root)
+        here, cache = self.__dict__.get("folder"), self._below(_cache_folder(self.vault.root))
         if here is None or not is_under(error.path, here) or here == cache:
             raise error from None
         self.close()
@@ -314,10 +323,11 @@ class Index:
             raise
 
     def _follow_config(self) -> None:
-        """Where the config has changed, look at every file again."""
+        """Where the config has changed, look for the stores and at every file again."""
         before, self._config = self._config, self.vault.config
         if before is not None and before != self._config:
-            self._due = None
+            self.close()
+            vars(self).pop("folder", None)
             self._is_behind = True
 
     def _sync_stores(

@@ -206,12 +206,13 @@ class Repository:
         r"""Return the commit that last touched each line of the file `name`, as the head has it.
 
         None for a line that is older than a shallow clone knows. Git's lines end at `\n` only. Empty when the
-        file is not committed at all. With `words`, who only moved or indented a line has not touched it.
+        file is not committed at all. Who only indented a line, or ended the last one, has not touched it, nor
+        with `words` who moved it.
         """
         # A list of commits to skip would name an older commit, where the line said something else. An empty
         # name takes back those that the settings name.
         query = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
-        query += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
+        query += ["-w", *(("-M",) if words else ()), "HEAD", "--", name]
         # The files in that setting must exist, though they are not used.
         tree = self.top if self._skips_commits else NO_WORK_TREE
         ended = self.ask(query, f"blame {name}", tree)
@@ -244,6 +245,11 @@ class Repository:
         query += [f"{base}^" if before else base, "--"]
         words = os.fsdecode(self.require(query, "look for renamed files")).split("\0")
         return tuple(Renamed(*names) for _, _, names in read_statuses(iter(words)))
+
+    def find_missing(self) -> list[str]:
+        """List the files of the index that the work tree lacks."""
+        printed = self.require(["ls-files", "--deleted", "-z", "--full-name"], "list the files", self.top)
+        return sorted(set(map(os.fsdecode, filter(None, printed.split(b"\0")))))
 
     def tracked(self, name: str) -> int:
         """Return how many files at or below `name` are in the index."""

@@ -185,6 +185,8 @@ _OTHER_NAMESPACE = "it is in another namespace"
 # Behind this many files, the history of their whole folder is cheaper than a process for each.
 _FEW_BLAMES = 8
 _MOST_RENAMES = 20
+_MOST_MISSING = 1_000
+_SAME_SHARE = 0.5  # of the lines, above which two files are one that was renamed, as for git
 _REMOVALS = "removals.sqlite"
 _HURRIED_SECONDS = 0.5  # for the history, where nobody may be kept waiting
 
@@ -276,6 +278,8 @@ class Workspace:
         self._commits = lru_cache(maxsize=_KEPT)(self._blame_lines)
         self._sole_commits = lru_cache(maxsize=None)(self._sole_commits_in)
         self._renames = lru_cache(maxsize=_KEPT)(self._renames_of)
+        self._committed_path = lru_cache(maxsize=None)(self._find_committed_path)
+        self._missing = lru_cache(maxsize=None)(self._read_missing)
 
     def __enter__(self) -> Self:
         return self
@@ -401,7 +405,8 @@ class Workspace:
 
     def _find_committed_line(self, path: str, line: int) -> int | None:
         commits = self._commits(path)
-        now, then = self.current(path), self.then(self.head, path) if commits and self.head else None
+        committed = self._committed_path(path)
+        now, then = self.current(path), self.then(self.head, committed) if commits and self.head else None
         if then is None or not isinstance(now, Source):
             return None
         number = line if now is then else self.line_map(then, now).old_line(line)
@@ -420,6 +425,8 @@ class Workspace:
             return None
         name, now = self.repository.name(path), self.current(path)
         sole = known.commits.get(name, "")
+        if not sole and self._committed_path(path) != path:
+            return None
         if not sole:
             return sole
         return sole if isinstance(now, Source) and now.is_blob(known.blobs.get(name, "")) else None
@@ -439,7 +446,33 @@ class Workspace:
     def _blame_lines(self, path: str) -> tuple[str | None, ...]:
         if self.repository is None:
             return ()
-        return self._ask_git((), self.repository.blame, self.repository.name(path))
+        return self._ask_git((), self.repository.blame, self.repository.name(self._committed_path(path)))
+
+    def _find_committed_path(self, path: str) -> str:
+        """Return the name that the head has for a file: another one, where it was renamed since."""
+        repository, head, now = self.repository, self.head, self.current(path)
+        if not repository or not head or not isinstance(now, Source) or self.then(head, path):
+            return path
+        name, lines = repository.name(path), set(now.lines)
+        for pair in self._renames(head):
+            if pair.new == name:
+                return repository.path(pair.old) or path
+        best, share = path, _SAME_SHARE
+        for old, kept in self._missing(os.path.splitext(path)[1]).items():
+            same = len(lines & kept) / max(len(lines | kept), 1)
+            if same > share:
+                best, share = old, same
+        return best
+
+    def _read_missing(self, suffix: str) -> dict[str, set[str]]:
+        """Return the lines of files of a suffix that the head has and the work tree lacks, by their paths."""
+        repository, head = self.repository, self.head
+        if repository is None or head is None:
+            return {}
+        names = [name for name in self._ask_git([], repository.find_missing) if name.endswith(suffix)]
+        paths = filter(None, map(repository.path, names[:_MOST_MISSING]))
+        found = {path: self.then(head, path) for path in paths}
+        return {path: set(source.lines) for path, source in found.items() if source is not None}
 
     def _follow_renames(self, path: str) -> Followed:
         """Return where a file that is gone went, as far as git can tell."""

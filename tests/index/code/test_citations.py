@@ -376,6 +376,54 @@ def test_a_citing_line_that_is_not_committed_has_no_baseline_in_git(project: Pro
     assert project.judge("a.py:14-16")[:5] == ("unknown", "a.py", 14, 16, "the file has 15 lines")
 
 
+def note_text(number: int) -> str:
+    return text([f"cited {each}" for each in range(4)]) + f"unlike any other {number}\n"
+
+
+@cases("how", ["moved", "staged", "moved with an edit", "to another folder"])
+def test_a_memory_that_was_renamed_since_the_commit_keeps_what_it_cited(project: Project, how: str) -> None:
+    project.write("memories/notes/other.md", note_text(1))
+    project.write(NOTE, note_text(2))
+    project.write("a.py", FILE)
+    project.commit()
+    project.write("a.py", [*FILE[:5], *FILE[6:]])
+    new = "moved/b.md" if how == "to another folder" else "memories/notes/b.md"
+    (project.root / new).parent.mkdir(exist_ok=True)
+    (project.root / NOTE).rename(project.root / new)
+    if how == "staged":
+        project.git("add", "--all")
+    if how == "moved with an edit":
+        project.write(new, f"new\n{note_text(2)}")
+    with Workspace(str(project.root)) as workspace:
+        line = 2 if how == "moved with an edit" else 1
+        assert citations.judge(workspace, new, cite("a.py:5-7", line=line)).state == "changed"
+        new_line = citations.judge(workspace, new, cite("a.py:5-7", line=1)).state
+    assert new_line == ("ok" if how == "moved with an edit" else "changed")
+
+
+def test_a_new_memory_is_not_taken_for_another_one_that_is_gone(project: Project) -> None:
+    project.noted("a.py", FILE)
+    project.write("a.py", [*FILE[:5], *FILE[6:]])
+    (project.root / NOTE).unlink()
+    project.write("memories/notes/b.md", "says something else\n")
+    with Workspace(str(project.root)) as workspace:
+        assert citations.judge(workspace, "memories/notes/b.md", cite("a.py:5-6")).state == "ok"
+
+
+@cases("then, now", [("cited", "cited\nmore\n"), ("cited\n", "    cited\n")])
+def test_a_line_that_was_only_ended_or_indented_keeps_what_it_cited(
+    project: Project, then: str, now: str
+) -> None:
+    project.write("a.py", FILE)
+    project.write(NOTE, then)
+    project.commit()
+    project.write("a.py", [*FILE[:5], *FILE[6:]])
+    project.commit()
+    project.write(NOTE, now)
+    project.commit()
+    assert project.state("a.py:5-7") == "changed"
+
+
 def test_lines_that_were_not_there_yet_have_no_baseline_in_git(project: Project) -> None:
     project.noted("a.py", FILE[:3])
     project.write("a.py", FILE)

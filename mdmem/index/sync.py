@@ -139,10 +139,12 @@ class FirstSeen(contextlib.ExitStack):
         return [(tuple(cited), seen) for *cited, seen in self._database.rows(query, (path,))]
 
     def _look_up_pin(self, path: str, row: CitationRow) -> str:
-        """Return the pin of a citation's code; many memories cite the same."""
+        """Return the pin of a citation's code; many memories cite the same files."""
         if row.pin or self._pinning is None:
             return ""
-        key = row.cited, path.rpartition("/")[0] if row.in_link else None
+        _, first, _, symbol = row.cited
+        is_whole = first is None and not symbol
+        key = row.cited, (path.rpartition("/")[0] if row.in_link else None) if is_whole else path
         if key not in self._pins:
             self._pinned = self._pinned or self.enter_context(self._pinning(self._vault))
             citation = Citation(*row.cited, line=row.line, in_link=row.in_link)

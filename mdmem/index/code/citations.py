@@ -171,6 +171,7 @@ def locator(written: str, first: int, last: int) -> str:
 
 
 _FIRST_SEEN = "first seen"
+_LATE = "?"  # behind what was first seen of code that had been written since: nobody saw what was cited
 _SHALLOW = (
     "this clone is shallow: nobody knows what became of code that was cited before it begins; "
     "`git fetch --unshallow` lets it be compared"
@@ -318,9 +319,13 @@ class _Judging(NamedTuple):
         return self._judge_lines(current, *lines) if lines else self._judge_symbol(current)
 
     def doubted(self, judgement: Judgement) -> Judgement:
-        """Return unknown for what is unchanged since it was first seen, where git is cut off before that."""
-        is_seen = judgement.state == UNCHANGED and judgement.against == _FIRST_SEEN
-        if not is_seen or not self.workspace.is_cut_off(self.citing, self.citation.line):
+        """Return unknown for what is unchanged since it was first seen, where that may have been too late."""
+        if judgement.state != UNCHANGED or judgement.against != _FIRST_SEEN:
+            return judgement
+        if self.seen.endswith(_LATE):
+            reason = "the code was written after the memory, and nobody saw what it was before"
+            return judgement._replace(state=UNKNOWN, reason=reason)
+        if not self.workspace.is_cut_off(self.citing, self.citation.line):
             return judgement
         if _SHALLOW not in self.workspace.notes:
             self.workspace.notes.append(_SHALLOW)
@@ -334,7 +339,7 @@ class _Judging(NamedTuple):
         # A symbol has no pin where its language cannot be parsed; the file as a whole may still be the same.
         if not citation.pin and commit and source and (cited or citation.symbol):
             return _Then(cited, source, f"git {commit[:12]}")
-        known = citation.pin or self.seen
+        known = citation.pin or self.seen.removesuffix(_LATE)
         if not known:
             return None
         against = "pin" if citation.pin else _FIRST_SEEN
@@ -589,13 +594,22 @@ def pinning(vault: Vault) -> Iterator[Callable[[str, Citation], str]]:
         yield lambda citing, citation: _pin_seen(workspace, citing, citation)
 
 
+def _pin_before(workspace: Workspace, citing: str, citation: Citation) -> str:
+    """Return the pin of what was cited; where the code was written after the memory, that is the head's."""
+    pin, path = pin_now(workspace, citing, citation), path_of(workspace, citing, citation)
+    if not pin or path is None or not workspace.is_newer(path, citing):
+        return pin
+    then = workspace.then(workspace.head, path) if workspace.head else None
+    return (_pin_for(then, citation) if then else "") or f"{pin}{_LATE}"
+
+
 def _pin_seen(workspace: Workspace, citing: str, citation: Citation) -> str:
     """Return what is kept of a citation: its pin; of a whole file only where it is plainly there.
 
     Whole files are cited by the thousand in prose: git and the rest of the workspace are not asked for each.
     """
     if citation.first is not None or citation.symbol:
-        return pin_now(workspace, citing, citation)
+        return _pin_before(workspace, citing, citation)
     possible = candidates(citing, citation.path, in_link=citation.in_link)
     found = map(workspace.current, possible)
     return next((_pin_for(each, citation) for each in found if isinstance(each, Source)), "")

@@ -413,6 +413,16 @@ class Workspace:
         # Where a lone carriage return ends a line of a memory, git counts other lines.
         return number if number and number <= len(commits) == len(then.lines) else None
 
+    def is_newer(self, path: str, other: str) -> bool:
+        """Return whether a file of the workspace was written after another one, as far as their times say."""
+        if path in self._unsaved or other in self._unsaved:
+            return False
+        try:
+            stamps = [os.stat(os.path.join(self.root, each)).st_mtime_ns for each in (path, other)]
+        except (OSError, ValueError):  # such as a memory of a vault that has no files
+            return False
+        return stamps[0] > stamps[1]
+
     def _sole_commit(self, path: str) -> str | None:
         """Return the one commit that made a file as it is.
 

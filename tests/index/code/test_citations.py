@@ -1023,6 +1023,36 @@ def work(tmp_path: Path) -> Iterator[Work]:
     work.index.close()
 
 
+@cases(
+    "has_git, code, before, expected",
+    [
+        (True, CODE.replace("two = 2", "two = 22"), -1, "changed"),
+        (True, CODE.replace("two = 2", "two = 22"), 1, "unchanged"),
+        (True, CODE.replace("three = 3", "three = 33"), -1, "unchanged"),
+        (False, CODE, -1, "unknown"),
+        (False, CODE, 1, "unchanged"),
+    ],
+)
+def test_code_that_was_written_after_its_citation_is_not_taken_for_what_was_cited(
+    tmp_path: Path, has_git: bool, code: str, before: int, expected: str
+) -> None:
+    """`before` says how many seconds before the memory the code was written; both are first seen together."""
+    work = Work(tmp_path / "ws")
+    if has_git:
+        work.commit()
+    work.put({"src/app.py": code, "memories/notes/a.md": "`src/app.py#L2`\n"})
+    at = (work.root / "notes/a.md").stat().st_mtime
+    os.utime(work.folder / "src/app.py", (at - before, at - before))
+    work.index.close()
+    memory = Memory(str(work.root))
+    for _ in range(2):
+        assert [place.state for each in memory.references.list() for place in each.places] == [expected]
+        shutil.rmtree(work.root / ".mdmem/local")
+    memory.references.list()
+    work.put({"src/app.py": code.replace("two", "too")})
+    assert [place.state for each in memory.references.list() for place in each.places] == ["changed"]
+
+
 def pin(*lines: str) -> str:
     return f"<!-- pin {pin_of(lines)} -->"
 

@@ -128,7 +128,11 @@ def append_to_section(document: Document, heading: str, new: str) -> list[TextEd
         EditRefused: the text would stand in code or HTML that is never closed, or swallow the headings
             behind it.
     """
-    section = find_section(document, heading)
+    return append_within(document, find_section(document, heading), new)
+
+
+def append_within(document: Document, section: Section, new: str) -> list[TextEdit]:
+    """Add text at the end of a section that was found, as `append_to_section` does."""
     content = _trim_blank_lines(document.text, end_before_block(document, section.own))
     new = _fit_block(document, new)
     if not new:

@@ -13,6 +13,7 @@ from mdmem.document import frontmatter, section
 from mdmem.document.arguments import require_text
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document, parse, without_suffix
 from mdmem.document.edit import TextEdit, splice
+from mdmem.document.markdown.blocks import Heading
 from mdmem.document.moment import stamp_of
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
@@ -82,7 +83,8 @@ class Notes(KindVerbs[R]):
     def append(self, name: StrPath, content: str, title: str | None = None) -> R:
         """Add a text, with a title as a section, at the end of a note; a missing note is made.
 
-        One blank line sets it off from what is there.
+        One blank line sets it off from what is there. Where a level-2 heading says the title already, the
+        text is added to its section, to the last one of several, before the first subsection.
 
         Args:
             content: Markdown, kept as it is, without the blank lines around it. Its own headings stay.
@@ -96,16 +98,20 @@ class Notes(KindVerbs[R]):
                 would swallow what follows.
         """
         path = self._note_path(name)
-        return self._add_section(path, self._make_section(path, content, title))
+        return self._add_section(path, *self._read_section(path, content, title))
 
-    def _add_section(self, path: str, new: str, first: str = "") -> R:
-        """Add a text at the end of a note; a note that is missing begins with the text `first`."""
+    def _add_section(self, path: str, title: str, text: str, first: str = "") -> R:
+        """Add a text to a section, or at the end of a note; a missing note begins with the text `first`."""
 
         def build() -> EditPlan:
             # No base is compared here: whoever appends does not mind what was added in between.
             before = self._vault.find(path)
             grown = before or parse(path, history.encoded(path, first), self._vault.config.limits)
-            edits = section.append_block(grown, new)
+            same = [s for s in grown.sections if title and _is_titled(s.heading, title)]
+            if same:
+                edits = section.append_within(grown, same[-1], text)
+            else:
+                edits = section.append_block(grown, _write_section(title, text))
             _refuse_swallowed(grown, edits)
             if before:
                 return edit(before, edits, f"append to {path}")
@@ -129,18 +135,18 @@ class Notes(KindVerbs[R]):
         now = self._clock().astimezone()
         day = f"{now:%Y-%m-%d}"
         path = self._note_path(f"{_DAILY}/{day}")
-        new = self._make_section(path, content, f"{now:%H:%M}")
+        title, text = self._read_section(path, content, f"{now:%H:%M}")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
         templates = self._vault.templates
         first = "" if self._vault.exists(path) else templates.render(_DAILY, {"date": day}, now=now)
-        return self._add_section(path, new, first)
+        return self._add_section(path, title, text, first)
 
     def overwrite(
         self, name: StrPath, content: str, title: str | None = None, *, base: str | None = None
     ) -> R:
         """Make a note just one section; its frontmatter stays. Args and errors are those of `append`."""
         path = self._note_path(name)
-        new = self._make_section(path, content, title)
+        new = _write_section(*self._read_section(path, content, title))
 
         def build() -> EditPlan:
             before = history.find(self._vault, path, base)
@@ -192,16 +198,23 @@ class Notes(KindVerbs[R]):
         path = name if name.endswith(ANY_SUFFIXES) else name + _SUFFIX
         return check_memory(path if is_under(path, kind.folder) else join(kind.folder, path))
 
-    def _make_section(self, path: str, content: str, title: str | None) -> str:
-        """Return the text to add, below its heading if it has a title, ready before any lock is taken."""
+    def _read_section(self, path: str, content: str, title: str | None) -> tuple[str, str]:
+        """Return what the heading says, if there is one, and the text, ready before any lock is taken."""
         text = unpadded(content)
         if not text.strip():
             raise Usage(problem=f"a {self._kind.name} needs content", remedy="give the text of the section")
         _refuse_open(path, content, 0, "the content")
         if title is None:
-            return f"{text}\n"
-        written = heading_text(title) or f"{self._clock():%Y-%m-%d %H:%M:%S}"
-        return f"{_MARKS} {written}\n\n{text}\n"
+            return "", text
+        return heading_text(title) or f"{self._clock():%Y-%m-%d %H:%M:%S}", text
+
+
+def _is_titled(heading: Heading, title: str) -> bool:
+    return (heading.level, heading.title) == (len(_MARKS), title)
+
+
+def _write_section(title: str, text: str) -> str:
+    return f"{_MARKS} {title}\n\n{text}\n" if title else f"{text}\n"
 
 
 def heading_text(title: str) -> str:

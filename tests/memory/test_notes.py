@@ -128,10 +128,39 @@ def test_exactly_one_blank_line_stands_before_a_section(
 
 def test_sections_follow_each_other(vault_root: Path, notes: Notes[Applied]) -> None:
     notes.append("db", "one", "A")
-    notes.append("db.md", "two", "A")
-    notes.append("notes/db.md", "three", "B")
+    notes.append("db.md", "two", "B")
+    notes.append("notes/db.md", "three")
 
-    assert (vault_root / "notes/db.md").read_text() == "## A\n\none\n\n## A\n\ntwo\n\n## B\n\nthree\n"
+    assert (vault_root / "notes/db.md").read_text() == "## A\n\none\n\n## B\n\ntwo\n\nthree\n"
+
+
+@pytest.mark.parametrize("title", ["A > #1 `x`", "C#"])
+def test_a_title_that_stands_gets_the_text_below_it(
+    vault_root: Path, notes: Notes[Applied], title: str
+) -> None:
+    notes.append("db", "one\n\n### Below", title)
+    notes.append("db", "between", "B")
+    notes.append("db", "two", f" {title}\n")
+
+    written = heading_text(title)
+    text = f"## {written}\n\none\n\ntwo\n\n### Below\n\n## B\n\nbetween\n"
+    assert (vault_root / "notes/db.md").read_text() == text
+
+
+def test_of_equal_titles_the_last_one_gets_the_text(vault_root: Path, notes: Notes[Applied]) -> None:
+    file = put(vault_root, "notes/db.md", "# A\n\n## A\n\none\n\n## A\n\ntwo\n\n### A\n")
+
+    notes.append("db", "three", "A")
+
+    assert file.read_text() == "# A\n\n## A\n\none\n\n## A\n\ntwo\n\nthree\n\n### A\n"
+
+
+def test_two_entries_of_one_minute_stand_below_one_heading(vault: Vault) -> None:
+    notes = Notes(vault, vault.transact, clock)
+    notes.today("one")
+    notes.today("two")
+
+    assert vault.read(notes.today_path).text.endswith("## 12:30\n\none\n\ntwo\n")
 
 
 def test_a_text_without_a_title_gets_no_heading(vault_root: Path, notes: Notes[Applied]) -> None:

@@ -101,6 +101,7 @@ def test_what_was_there_comes_back_whatever_is_wrong_with_it(tmp_path: Path) -> 
         ("rules/a.md", "---\nglobs: 7\n---\n", {"error"}),
         ("rules/a.md", "---\nglobs: [{a: 1}]\nenabled: maybe\n---\n", {"error"}),
         ("rules/a.md", "---\npriority: high\nconfidence: 7\n---\n", {"note"}),
+        ("notes/a.md", "# A\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n", {"error"}),
         ("notes/a.md", "ghp_" + "uT3kVb9QzX1mJ7cLrW5nYh2SdG8fPa4EoKiM\n", {"warning"}),
     ],
 )

@@ -162,8 +162,8 @@ def find_repeats(view: View, paths: Sequence[str]) -> Iterator[Diagnostic]:
 def check_document(vault: Vault, document: Document) -> list[Diagnostic]:
     """Return what is wrong with a memory by itself: form, schema, secrets, validity.
 
-    In a guest that names no schema or type of the vault's own, all findings are notes, except secrets, and
-    `globs` and `enabled` of a rule: agents obey these.
+    In a guest that names no schema or type of the vault's own, all findings are notes, except secrets, the
+    marks of a merge, and `globs` and `enabled` of a rule: agents obey these.
     """
     findings = vault.check(document)
     if not (vault.is_data(document) or document.fields.keys().isdisjoint(("tier", "valid_to"))):
@@ -183,11 +183,13 @@ def check_document(vault: Vault, document: Document) -> list[Diagnostic]:
 def tell_guests(vault: Vault, findings: Iterable[Diagnostic], held: tuple[str, ...] = ()) -> list[Diagnostic]:
     """Return findings; those in files of other tools become notes: what mdmem cannot read is not wrong.
 
-    Secrets stay as they are, and so do rules of a schema that begin with one of `held`.
+    Secrets and the marks of a merge stay as they are, and so do rules of a schema that begin with one of
+    `held`.
     """
 
     def is_note(found: Diagnostic) -> bool:
-        return found.code != SECRETS and not found.rule.startswith(held) and vault.is_guest(found.path)
+        is_held = found.code in {SECRETS, "conflict-markers"} or found.rule.startswith(held)
+        return not is_held and vault.is_guest(found.path)
 
     return [replace(found, severity="note") if is_note(found) else found for found in findings]
 

@@ -240,20 +240,31 @@ def _iterate_newest(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 class _Outlook:
-    """The memories of a vault as they will be once some plans are applied."""
+    """The memories and attachments of a vault as they will be once some plans are applied."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
         self._made: dict[str, Document | None] = {}
+        self._attached: dict[str, bool] = {}
 
     def find(self, path: str, *, spelled: str = "", unreadable: bool = True) -> Document | None:
         """Return what will be at a path; see `Vault.find`."""
         found = self.vault.find_around
         return self._made[path] if path in self._made else found(path, spelled=spelled, unreadable=unreadable)
 
+    def stands(self, path: str) -> bool:
+        """Return whether a memory or an attachment will be at a path."""
+        if path.endswith(self.vault.suffixes):
+            return self.find(path) is not None
+        store, full = self.vault.store, self.vault.folder(path)
+        is_file = store.stands(full) and not store.names(full)
+        return self._attached.get(path, is_file)
+
     def add(self, plan: EditPlan) -> None:
         limits = self.vault.config.limits
         self._made |= {change.path: change.after(limits) for change in plan.changes}
+        self._attached |= dict.fromkeys((each.path for each in plan.attachments), False)
+        self._attached |= dict.fromkeys((each.move_to for each in plan.attachments), True)
 
 
 def undone(vault: Vault, entries: Sequence[Entry]) -> EditPlan:
@@ -273,7 +284,8 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     if entry.is_part:
         raise UndoRefused(change=entry.id)
     suffixes = outlook.vault.suffixes
-    memories = [file for file in entry.files if file.path.endswith(suffixes)]
+    files = [_follow_moves(outlook, entry, file) for file in entry.files]
+    memories = [file for file in files if file.path.endswith(suffixes)]
     moved = _find_moved(outlook, entry, memories)
     changes = tuple(
         change for file in memories for change in _undo_file(outlook, entry, file, moved.get(file.path))
@@ -282,16 +294,18 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     message = entry.message.removeprefix(f"undo {subject}: ").removeprefix(f"redo {subject}: ")
     if subject == entry.id and entry.actor not in {"", outlook.vault.actor}:
         message += f" (by {entry.actor})"
-    config = _take_config_back(outlook.vault, entry.config) if entry.config else None
+    attachments = tuple(_take_attachments_back(outlook.vault, entry, files))
+    told = entry.config if changes or attachments else None  # what it told the config holds for its files
+    config = _take_config_back(outlook.vault, told) if told else None
     return EditPlan(
         changes=changes,
         message=f"{'redo' if entry.undoes else 'undo'} {subject}: {message}",
         brings_back=True,
-        attachments=tuple(_take_attachments_back(outlook.vault, entry)),
+        attachments=attachments,
         undoes="" if entry.undoes else subject,
         redoes=subject if entry.undoes else "",
         made_at="" if entry.undoes else entry.time,
-        left_out=(f"{CONFIG_PATH}: what it was is not kept",) if entry.config and not config else (),
+        left_out=(f"{CONFIG_PATH}: what it was is not kept",) if told and not config else (),
         config=config,
     )
 
@@ -333,8 +347,10 @@ def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
     )
 
 
-def _take_attachments_back(vault: Vault, entry: Entry) -> Iterator[AttachmentChange]:
-    attached = [file for file in entry.files if not file.path.endswith(vault.suffixes)]
+def _take_attachments_back(
+    vault: Vault, entry: Entry, files: Iterable[FileChange]
+) -> Iterator[AttachmentChange]:
+    attached = [file for file in files if not file.path.endswith(vault.suffixes)]
     gone = [file for file in attached if file.after is None]
     for made in (file for file in attached if file.after):
         if made.before:
@@ -424,8 +440,6 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
         moved: what the memory that was moved to or from there holds now, if it has changed since.
     """
     vault = outlook.vault
-    if file.before and file.after and outlook.find(file.path) is None:
-        file = file._replace(path=_follow_moves(vault, entry, file.path), spelled="")
     now, back = _find_standing(outlook, file)
     digest = now.hash if now else None
     if digest == file.before:
@@ -440,15 +454,40 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
     yield replace(change, as_it_was=True)
 
 
-def _follow_moves(vault: Vault, entry: Entry, path: str) -> str:
-    """Return where a memory went after a change: its last path, up to where several held the same."""
-    for later in reversed([*_list_later(vault, entry)]):
+def _follow_moves(outlook: _Outlook, entry: Entry, file: FileChange) -> FileChange:
+    """Return the same with the path that a file has now, if it was moved after a change.
+
+    Raises:
+        UndoConflict: it was moved together with others that held the same.
+    """
+    if not file.after or outlook.stands(file.path):
+        return file
+    path = file.path
+    for later in reversed([*_list_later(outlook.vault, entry)]):
         gone = next((f for f in later.files if f.path == path and f.after is None), None)
-        same = [f for f in later.files if gone and gone.before in {f.before, f.after}]
-        made = [f.path for f in same if f.before is None]
-        if len(made) == len(same) - 1 == 1:
-            path = made[0]
-    return path
+        if gone is None:
+            continue
+        same = [f for f in later.files if f.before is None and f.after == gone.before]
+        alike = [f for f in later.files if f.after is None and f.before == gone.before]
+        if len(same) > 1 or (same and len(alike) > 1):
+            reason = f"moved since by {_describe_maker(later)}, with others that held the same"
+            raise _describe_conflict(outlook.vault, entry, file, None, reason=reason)
+        target = same[0] if same else _find_rewritten(later, gone)
+        path = target.path if target else path
+    return file if path == file.path else file._replace(path=path, spelled="")
+
+
+def _find_rewritten(entry: Entry, gone: FileChange) -> FileChange | None:
+    """Find what a change made of a memory that it moved, and in which it rewrote links; None for none.
+
+    A move names the two beside each other, the new path first, and an undo of it the other way round.
+    """
+    made = [file for file in entry.files if file.before is None]
+    is_only = len(made) == 1 == sum(file.after is None for file in entry.files)
+    beside = entry.files.index(gone) + (1 if entry.undoes else -1)
+    found = next((file for at, file in enumerate(entry.files) if at == beside and file in made), None)
+    names = {file.path.rpartition("/")[2] for file in (found, gone) if file}
+    return found if len(names) == 1 or is_only else None
 
 
 def _find_standing(vault: Vault | _Outlook, file: FileChange) -> tuple[Document | None, FileChange | None]:
@@ -509,6 +548,7 @@ def _describe_conflict(
     diff: str = "",
     last: Entry | None = None,
     is_kept: bool = False,
+    reason: str = "",
 ) -> UndoConflict:
     digest = now.hash if now else None
     if last is None:
@@ -519,7 +559,7 @@ def _describe_conflict(
         base=file.after,
         actual=digest,
         diff=diff,
-        reason=_describe_since(file, digest, last, is_kept=is_kept),
+        reason=reason or _describe_since(file, digest, last, is_kept=is_kept),
         before=file.before,
         change=entry.id,
         is_alone=len(entry.files) == 1 and not entry.is_part,

@@ -286,6 +286,60 @@ def test_undo_follows_a_memory_that_was_moved_since(memory: Memory) -> None:
     assert [each.path for each in memory.ls()] == ["deep/o.md"]
 
 
+def test_undo_follows_what_a_change_made_through_several_moves_of_it_and_of_its_folder(
+    memory: Memory,
+) -> None:
+    made = memory.write("x/a.md", "[b](../b.md)\n").id
+    later = memory.append("x/a.md", "more").id
+    memory.write("b.md", "b\n")
+    memory.mv("x", "y")
+    memory.mv("y/a.md", "deep/down/c.md")  # its link is written anew
+    with pytest.raises(UndoConflict, match=r"deep/down/c\.md: changed since .* and the change made it"):
+        memory.undo(made)
+    memory.undo(later)
+    assert memory.show("deep/down/c.md").text == "[b](../../b.md)\n"
+    made = memory.write("new.md", "new\n").id
+    moved = memory.mv("new.md", "n.md")
+    memory.undo(moved.id)
+    memory.redo()
+    memory.mv("n.md", "deep/n.md")
+    memory.undo(moved.id)
+    assert (memory.exists("new.md"), memory.exists("deep/n.md")) == (True, False)
+    memory.redo()
+    assert (memory.exists("new.md"), memory.exists("deep/n.md")) == (False, True)
+    memory.undo(made)
+    assert {*texts(memory)} == {"b.md", "deep/down/c.md"}
+    memory.redo()
+    assert memory.show("deep/n.md").text == "new\n"
+
+
+def test_undo_of_an_import_follows_its_folder_or_changes_nothing(
+    memory: Memory, vault_root: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "n.md").write_text("![p](p.png)\n")
+    (source / "p.png").write_bytes(b"P")
+    config = vault_root / ".mdmem/config.toml"
+    before, told = files_of(vault_root), config.read_text()
+    done = memory.import_("obsidian", source, to="notes/obs")
+    assert config.read_text() != told
+    memory.mv("notes/obs", "notes/wiki")
+    memory.undo(done.id)
+    assert (files_of(vault_root), config.read_text()) == (before, told)
+    memory.redo()
+    assert [*files_of(vault_root / "notes")] == ["wiki/n.md", "wiki/p.png"]
+    (source / "twin.md").write_text("![p](p.png)\n")
+    done = memory.import_("obsidian", source, to="notes/two")
+    told = config.read_text()
+    memory.mv("notes/two", "notes/three")
+    with pytest.raises(
+        UndoConflict, match=r"notes/two/.*\.md: moved since by .*, with others that held the same"
+    ):
+        memory.undo(done.id)
+    assert config.read_text() == told
+
+
 def test_undo_follows_no_memory_that_was_moved_beside_one_that_held_the_same(memory: Memory) -> None:
     memory.write("x/a.md", "one\ntwo\n")
     memory.write("x/b.md", "one\n")

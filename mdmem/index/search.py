@@ -467,7 +467,8 @@ class _MemoryReader:
 
     def held(self, hit: Hit) -> Held:
         """Measure what of the query a hit holds; see `Results`."""
-        lines = (hit.path.rpartition("/")[2], *hit.heading, *hit.before, hit.text, *hit.after)
+        name = hit.path.rpartition("/")[2].rpartition(".")[0]  # of "md", no memory is about it
+        lines = (name, *hit.heading, *hit.before, hit.text, *hit.after)
         return self.matcher.held("\n".join(lines))
 
     def _read_memory(self, path: str, layer: Layer) -> HitReader:

@@ -470,6 +470,31 @@ def test_the_only_memory_is_given_with_a_prompt_about_it(tmp_path: Path, prompt:
     )
 
 
+@cases(
+    "prompt",
+    [
+        "Add retries with exponential backoff to the invoice export, and write a test.",
+        "1. Add retries, with backoff, to the invoice export. 2. Write a test.",
+    ],
+)
+def test_a_long_prompt_is_given_what_several_of_its_words_fit(
+    asked: Any, repository: Repository, prompt: str
+) -> None:
+    """The words that no memory has do not outweigh them."""
+    text = "Retries of the invoice export are off: the bank rejects duplicates.\n"
+    open_memory(repository.vault).write("notes/export.md", text, overwrite=True)
+    assert "the bank rejects duplicates" in asked(prompt).context
+
+
+@cases("prompt", ["Fix links in README.md", "1. build 2. check 3. skip 4. push"])
+def test_numbers_of_a_list_and_endings_of_files_fit_nothing(
+    asked: Any, repository: Repository, prompt: str
+) -> None:
+    text = "1. Fetch the keys of the links.\n2. Sign.\n3. Send.\n4. Wait.\n"
+    open_memory(repository.vault).write("notes/steps.md", text, overwrite=True)
+    assert asked(prompt) == Said("", "")
+
+
 def test_what_fits_a_prompt_by_its_fields_is_told_by_its_text(asked: Any) -> None:
     said = asked("When is the quarterly telescope calibration?")
     assert "Point it north." in said.context

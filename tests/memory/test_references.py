@@ -337,6 +337,15 @@ def test_what_is_stale_is_what_was_there_and_what_changed_comes_first(work: Work
     assert unknown == ["render.js", "docs/plan.py#L1-L4", "a.py#b"]
 
 
+def test_check_names_what_a_cited_file_never_had(work: Workspace) -> None:
+    """Of a file that is not there nothing is said: a text may name what it is about to make."""
+    cited = "`src/app.py#nowhere`, `src/app.py#L900`, `src/app.py#RATE`, `src/none.py#x`, `src/app.py#L0`\n"
+    work.note("notes/names.md", cited)
+    found = [(each.code, each.severity, each.rule) for each in work.memory.check(["notes/names.md"])]
+    unknown = ["src/app.py#nowhere", "src/app.py#L900", "src/app.py#L0"]
+    assert found == [("citation-unknown", "note", target) for target in unknown]
+
+
 def test_what_moved_is_cited_where_it_is_now_and_nothing_else_changes(work: Workspace) -> None:
     work.git("mv", "src", "lib")
     work.write("lib/app.py", "import os\n\n" + APP)

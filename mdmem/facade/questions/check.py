@@ -31,7 +31,7 @@ from mdmem.errors import (
     SystemFailing,
     TooNested,
 )
-from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE
+from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE, UNKNOWN
 from mdmem.kind import PROPOSAL, RULE, kind_at
 from mdmem.vault.folder import hides
 from mdmem.vault.paths import relative
@@ -129,7 +129,10 @@ class Check:
         yield from find_repeats(view, [path for path in paths or () if path in self._named])
         judge = LinkJudge(view, names_for(view, paths))
         repairs = find_repairs(view, judge.names)
-        wrong = {**dict.fromkeys(LINKS, (AMBIGUOUS, DANGLING)), **dict.fromkeys(CODE, (*STALE, DANGLING))}
+        wrong = {
+            **dict.fromkeys(LINKS, (AMBIGUOUS, DANGLING)),
+            **dict.fromkeys(CODE, (*STALE, DANGLING, UNKNOWN)),
+        }
         pointing = occurrences(view, types=wrong, paths=paths, links=judge)
         found = {
             (each.type in LINKS, each.place.path) for each in pointing if each.place.state in wrong[each.type]

@@ -56,7 +56,9 @@ BROKEN = STALE.union((DANGLING, AMBIGUOUS))
 
 
 def code_of(state: str) -> str:
-    """Return the code of a finding about a link or a citation in a state of `BROKEN`."""
+    """Return the code of a finding about a link or a citation in a state of `BROKEN`, or unknown."""
+    if state == UNKNOWN:
+        return "citation-unknown"
     return f"citation-{state}" if state in STALE else f"{state}-link"
 
 
@@ -259,6 +261,14 @@ def _judge_absent(judging: _Judging, followed: Followed) -> Judgement:
     was_there = followed.existed or citation.pin or seen
     never = DANGLING if citation.in_link else UNKNOWN
     return Judgement(GONE if was_there else never, path, first, last, reason)
+
+
+def is_nowhere(workspace: Workspace, citation: Citation, judgement: Judgement) -> bool:
+    """Return whether a file that can be read lacks what is cited, and never had it as far as is known."""
+    current = workspace.current(judgement.path) if judgement.state == UNKNOWN else None
+    if not isinstance(current, Source) or not (citation.symbol or citation.first):
+        return False
+    return not _pin_for(current, citation) and not (citation.symbol and current.symbols.problem)
 
 
 def pin_now(workspace: Workspace, citing: str, citation: Citation) -> str:

@@ -33,6 +33,7 @@ from mdmem.index.code.citations import (
     UNKNOWN,
     Judgement,
     code_of,
+    is_nowhere,
     judge,
     path_of,
 )
@@ -382,8 +383,8 @@ def find_ambiguous(names: Names, document: Document) -> Iterator[Diagnostic]:
 def check_citations(around: View, document: Document, workspace: Workspace) -> Iterator[Diagnostic]:
     """Yield the citations of code that has moved, was changed or is gone since they were written.
 
-    What nothing says was ever there is reported of Markdown links alone: a text may name a file that it is
-    about to make. One `workspace` serves many memories.
+    A file that nothing says was ever there is reported of Markdown links alone: a text may name one that it
+    is about to make. One `workspace` serves many memories.
     """
     citations = document.citations
     if not citations:
@@ -394,6 +395,10 @@ def check_citations(around: View, document: Document, workspace: Workspace) -> I
         judgement = _look_for_route(
             around, document.path, citation, judge(workspace, citing, citation, known)
         )
+        if judgement.state == UNKNOWN and not (
+            is_nowhere(workspace, citation, judgement) and not around.vault.is_guest(document.path)
+        ):
+            continue
         if judgement.state not in _HINTS:
             continue
         _, detail, locator = _describe_citation(citation, judgement, workspace)
@@ -422,10 +427,17 @@ _HINTS = {
     MOVED: "re-point it: `mdmem refs --fix`",
     CHANGED: "read what it says again, then `mdmem refs --pin --accept`",
     GONE: "cite what took its place, or remove it",
+    UNKNOWN: "correct its name or number",
 }
 
 
-_SEVERITIES: dict[str, Severity] = {DANGLING: "warning", MOVED: "note", CHANGED: "note", GONE: "warning"}
+_SEVERITIES: dict[str, Severity] = {
+    DANGLING: "warning",
+    MOVED: "note",
+    CHANGED: "note",
+    GONE: "warning",
+    UNKNOWN: "note",
+}
 
 
 def _find_rows(

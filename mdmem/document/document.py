@@ -258,6 +258,17 @@ class Document:
         tags = properties.tags(text, node, lines)
         return inline.Inline(links + found.links, found.citations, tags + found.tags, urls + found.urls)
 
+    @cached_property
+    def excess(self) -> TooManyParts | None:
+        """Why the parts of the body cannot be read; None where they can."""
+        if self.is_json or len(self.text) <= self.limits.max_parts:  # each part takes a character
+            return None
+        try:
+            _ = self._scan_blocks, self._scan_inline
+        except TooManyParts as error:
+            return error
+        return None
+
     @property
     def links(self) -> tuple[inline.Link, ...]:
         """The links to memories and attachments, in order; those of the frontmatter come first.

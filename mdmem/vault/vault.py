@@ -517,6 +517,7 @@ class Vault:
         for change, after in zip(plan.changes, prepared.afters, strict=True):
             if after and not change.as_it_was:
                 versions = (change.before,) if change.before else ()
+                _refuse_excess(after, *versions)
                 findings += self.schemas.find_new(after, *versions)
         if findings:
             raise Invalid(findings=tuple(told(findings)))
@@ -544,6 +545,7 @@ class Vault:
         return found + standing(document, self.config.secrets)
 
     def _refuse_new_findings(self, before: Document, after: Document) -> None:
+        _refuse_excess(after, before)
         findings = self.schemas.find_new(after, before)
         if findings:
             raise Invalid(findings=tuple(findings))
@@ -570,3 +572,9 @@ class Vault:
         if not self.store.stands(""):
             raise VaultNotFound(start=self.name)
         self.recover()
+
+
+def _refuse_excess(after: Document, *before: Document) -> None:
+    """Refuse a memory with too many parts to be read, unless one of its versions had too many already."""
+    if after.excess and not any(version.excess for version in before):
+        raise after.excess

@@ -32,6 +32,7 @@ from mdmem.errors import (
     PathRefused,
     StorageFailed,
     TooLarge,
+    TooManyParts,
 )
 from mdmem.vault import local_store
 from mdmem.vault.journal import STAGING
@@ -713,6 +714,30 @@ def test_the_limits_of_the_config_apply(vault: Vault) -> None:
         vault.apply(new("b.md", b"x" * 61))
     assert (refused.value.path, refused.value.limit) == ("b.md", 60)
     vault.apply(new("b.md", b"x" * 60))
+
+
+@pytest.mark.parametrize("part", [b"# a\n", b"[[a]] ", b"x\n" * 9])
+def test_a_change_after_which_a_memory_cannot_be_read_is_refused(vault: Vault, part: bytes) -> None:
+    (Path(vault.root) / ".mdmem").mkdir()
+    (Path(vault.root) / ".mdmem/config.toml").write_text("[limits]\nmax_parts = 5\n")
+    vault.apply(new("b.md", b"fact\n"))
+    before = vault.read("b.md")
+    more = (part * 6).decode()
+    with pytest.raises(TooManyParts, match=r"b\.md: there are more than"):
+        vault.apply(edit(before, append(before, more), "more"))
+    with pytest.raises(TooManyParts):
+        vault.apply(new("c.md", part * 6))
+    assert vault.read("b.md").data == before.data
+    assert not vault.exists("c.md")
+
+
+def test_a_memory_that_could_not_be_read_before_may_change(vault: Vault) -> None:
+    (Path(vault.root) / ".mdmem").mkdir()
+    (Path(vault.root) / ".mdmem/config.toml").write_text("[limits]\nmax_parts = 5\n")
+    (Path(vault.root) / "b.md").write_text("# a\n" * 9)
+    before = vault.read("b.md")
+    vault.apply(edit(before, [TextEdit(0, 4, "")], "less"))
+    assert vault.read("b.md").data == b"# a\n" * 8
 
 
 # -------------------------------------------------------------------------- others in the middle of a change

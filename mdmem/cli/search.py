@@ -327,9 +327,8 @@ def search_command(
     if said := memory.sessions.count_fitting(query, beside=len(results.hits)):
         how = f"`mdmem sessions search {shlex.quote(query)}`"
         render.print_remarks([f"note: at most {said:,} messages of conversations fit: {how}"])
-    if not results.hits and memory.scope.namespace and len(memory.scope.searches) == 1:
-        inside = memory.scope.namespace
-        render.print_remarks([f"note: only {inside}/ was searched; --shared searches what everybody shares"])
+    if not results.hits and (only := memory.searched_alone(given["within"], widely=True)):
+        render.print_remarks([f"note: {only}; --shared searches what everybody shares"])
     if given["as_of"]:
         render.print_remarks([_AS_OF])
     return int(not results.hits)

@@ -668,6 +668,18 @@ class ScopedMemory(Kinds["Applied"]):
         wrong = filter(None, [results.unread_note, results.flawed_note, off])
         return replace(results, notes=(*unknown, *wrong, *results.notes))
 
+    def searched_alone(self, within: StrPath = "", *, widely: bool = False) -> str:
+        """Say that only the folder of this scope was searched; nothing where that is not so.
+
+        Args:
+            within: where it was searched.
+            widely: whether wider scopes were searched as well, where `search` does so.
+        """
+        folder, place = self.scope.namespace, place_text(within)
+        if not folder or (widely and len(self.scope.searches) > 1) or self.names_shared([place]):
+            return ""
+        return f"only {folder}/ was searched"
+
     def states(self) -> dict[str, State]:
         """Return what does not count now: the state of each such memory, by its path.
 

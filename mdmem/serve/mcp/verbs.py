@@ -115,6 +115,8 @@ def search(
     plain = "meaning: words alone"
     told = (plain if call.say and note.startswith("meaning:") else note for note in results.notes)
     notes = [f"[{note}]" for note in told]
+    if not results.hits and (only := call.memory.searched_alone(within, widely=True)):
+        notes.append(f"[{only}]")
     if said := call.memory.sessions.count_fitting(query, call.thread, len(results.hits)):
         notes.append(f"[at most {said:,} messages of conversations fit: search within=sessions/*]")
     return _answer_hits(call, results.hits[offset:], offset, results.left_out, notes)
@@ -158,6 +160,8 @@ def grep(
         hits.close()
     left_out = found[-1].left_out if found else 0
     notes = [f"[{note}]" for note in hits.notes]
+    if not found and (only := call.memory.searched_alone(within)):
+        notes.append(f"[{only}]")
     notes += [f"[{finding.path or 'a folder'}: {finding.message}]" for finding in hits.findings]
     if left_out >= hits.most_counted:
         notes.append(f"[counting ended at {left_out:,}]")

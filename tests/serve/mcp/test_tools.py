@@ -156,6 +156,21 @@ def test_grep_says_that_nothing_is_there(tools: Tools) -> None:
     assert tools("grep", pattern="nothing").texts == ("nothing found",)
 
 
+def test_what_finds_nothing_says_how_little_was_searched(memory: Memory) -> None:
+    memory.write("notes/db.md", "SQLite\n")
+    bob = Tools(mdmem.open(memory.vault.root, mdmem.Scope(user="bob")))
+    only = "only users/bob/ was searched"
+    for name, word in (("search", "query"), ("grep", "pattern")):
+        answer = bob(name, **{word: "SQLite"})
+        assert only in answer.data["notes"]
+        assert f"[{only}]" in answer.texts
+    app = Tools(mdmem.open(memory.vault.root, mdmem.Scope(user="bob", project="app")))
+    assert [hit["path"] for hit in app("search", query="SQLite").data["hits"]] == ["shared:notes/db.md"]
+    only = "only users/bob/projects/app/ was searched"
+    assert app("grep", pattern="SQLite").data["notes"] == [only]
+    assert only not in app("search", query="MySQL").data["notes"]
+
+
 def test_search_names_its_own_argument_for_what_does_not_count(tools: Tools) -> None:
     tools("write", path="notes/old.md", content="---\nvalid_to: 2020-01-01\n---\nA lighthouse.\n")
     answer = tools("search", query="lighthouse")

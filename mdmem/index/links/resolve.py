@@ -20,6 +20,8 @@ Any other wikilink is an identifier. It means, in this order:
 4. an attachment with this path, seen from the memory's folder or from the base namespace;
 5. attachments with a path that ends in these parts (`pic.png`, `img/pic.png`), where the last has a dot.
 
+In a tool that has wikilinks of its own, which knows no `id`, that comes last.
+
 What is another user's is not among them, unless the whole path is given: `[[db]]` in a memory for everyone
 never means what one user calls so. Upper and lower case count, except where nothing is found that way. Among
 several, those in the namespace of the memory that the link stands in come before those in the namespaces
@@ -532,9 +534,18 @@ def _list_pages(names: Names, bares: Iterable[str]) -> tuple[str, ...]:
 
 
 def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
+    is_foreign = UNWRITTEN in find_site(names.layout, source).traits
+    ways = (_find_called, _find_by_id) if is_foreign else (_find_by_id, _find_called)
+    found = (way(names, target, source) for way in ways)
+    return next((each for each in found if each.path is not None), NOTHING)
+
+
+def _find_by_id(names: Names, target: str, source: str) -> Resolution:
     found = drop_walled(names.named("id", target), source)
-    if found:
-        return _rank_candidates(names, found, source, "id")
+    return _rank_candidates(names, found, source, "id") if found else NOTHING
+
+
+def _find_called(names: Names, target: str, source: str) -> Resolution:
     if not target.endswith("/"):
         paths = drop_walled(names.named("stem", key_of(target)), source, target)
         complete = (target,) if target.endswith(ANY_SUFFIXES) else ()

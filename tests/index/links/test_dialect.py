@@ -117,6 +117,23 @@ def test_what_is_behind_the_wall_is_told_apart_from_nothing_by_no_address(tmp_pa
     assert told[0] == told[1]
 
 
+@cases(
+    "marker, meant",
+    [(".obsidian/app.json", "n/db.md"), ("logseq/config.edn", "n/db.md"), ("hugo.toml", "n/one.md")],
+)
+def test_an_id_takes_no_link_from_a_file_of_that_name(tmp_path: Path, marker: str, meant: str) -> None:
+    """A tool with wikilinks of its own knows no `id`."""
+    one, db = "---\nid: db\n---\n# First\n\n## Setup\n", "---\nid: d-7\naliases: [one]\n---\n## Setup\n"
+    texts = {marker: "", "n/one.md": one, "n/db.md": db, "n/s.md": "[[db]] [[db#Setup]] [[one]] [[d-7]]\n"}
+    memory = write(tmp_path, texts)
+    assert memory.check() == []
+    assert len(memory.references.backlinks(meant)) == 3
+    memory.mv("n/db.md", "n/data.md")
+    moved = "[[data]] [[data#Setup]] [[one]] [[d-7]]\n"
+    assert memory.show("n/s.md").text == (moved if meant == "n/db.md" else texts["n/s.md"])
+    assert memory.check() == []
+
+
 # --------------------------------------------------------------------------------------------- there and back
 
 TREES: dict[str, dict[str, Any]] = {

@@ -25,6 +25,7 @@ from mdmem.document.tree import Key
 from mdmem.errors import (
     CANNOT_READ,
     AlreadyExists,
+    EditRefused,
     IndexDamaged,
     LockTimeout,
     MemoryNotFound,
@@ -34,6 +35,7 @@ from mdmem.errors import (
     TextNotFound,
     Usage,
     plural,
+    show_name,
 )
 from mdmem.memory import history
 from mdmem.memory.content import sliding, utc_now
@@ -500,7 +502,8 @@ class Verbs(KindVerbs[R]):
             plan = move_files(view, moves, outside, folders)
             files = (AttachmentChange(path, moves[path], attached[path]) for path in attached)
             message = f"move {first_of(sources, _NAMED)} to {target}"
-            left = (*plan.left_out, *(each for name in sources for each in self._list_refused(name)))
+            refused = (each for name in sources for each in self._list_refused(name))
+            left = (*plan.left_out, *refused, *self._describe_hidden(folders))
             return dataclasses.replace(plan, message=message, attachments=tuple(files), left_out=left)
 
         return self._run(build)
@@ -582,6 +585,34 @@ class Verbs(KindVerbs[R]):
                     problem=f"{found.path} cannot be moved or deleted: {found.problem}",
                     remedy="move it away first",
                 )
+
+    def _describe_hidden(self, folders: Iterable[str]) -> Iterator[str]:
+        """Say which hidden files stay where a folder moves; refuse if one marks it as that of a tool."""
+        from mdmem.index.links.dialect import DIALECTS  # noqa: PLC0415 - start-up
+
+        markers = {marker: each.name for each in DIALECTS for marker in each.markers}
+        for folder in folders:
+            hidden = sorted(self._list_hidden(folder))
+            for path in hidden:
+                if tool := markers.get(f"{path.rpartition('/')[2]}/"):
+                    reason = f"it belongs to {tool}, is hidden, and would stay behind"
+                    remedy = f"move {folder} with git or the file manager, then run `mdmem doctor --fix`"
+                    raise EditRefused(path=path, reason=reason, remedy=remedy)
+            if hidden:
+                yield f"{folder}: hidden, and stays: {first_of(hidden, _NAMED)}"
+
+    def _list_hidden(self, folder: str) -> Iterator[str]:
+        pending = [folder]
+        while pending:
+            above = pending.pop()
+            for name in self._vault.store.names(join(self._vault.namespace, above)):
+                path = join(above, name)
+                if not self._vault.wall.holds(join(self._vault.namespace, path)):
+                    continue
+                if name.startswith("."):
+                    yield show_name(path)
+                else:
+                    pending.append(path)
 
     def _list_refused(self, name: str) -> Iterator[str]:
         walked = () if name.endswith(self._vault.suffixes) else self._vault.walk(name.rstrip("/"))

@@ -1399,3 +1399,20 @@ def test_what_cannot_be_read_is_never_written(root: Path, verbs: Verbs[Applied])
         verbs.write("b.md", "a\0b")
     with pytest.raises(Conflict):
         verbs.rm("a.md", base="0" * 64)
+
+
+def test_a_folder_that_moves_names_what_is_hidden_in_it_and_is_refused_as_that_of_a_tool(
+    root: Path, verbs: Verbs[Applied]
+) -> None:
+    folder = root / "notes"
+    (folder / "deep").mkdir(parents=True, exist_ok=True)
+    (folder / "a.md").write_text("a\n")
+    (folder / "deep/.keep").write_text("")
+    (folder / ".vitepress").mkdir()
+    with pytest.raises(EditRefused, match=r"notes/\.vitepress: it belongs to VitePress") as refused:
+        verbs.mv("notes", "archive")
+    assert "move notes with git or the file manager, then run `mdmem doctor --fix`" in refused.value.hint
+    assert (folder / "a.md").exists()
+    (folder / ".vitepress").rmdir()
+    plan = verbs.mv("notes", "archive").plan
+    assert plan.left_out == ("notes: hidden, and stays: notes/deep/.keep",)

@@ -6,7 +6,7 @@ What was written since stays. Where nothing was, a memory gets the very bytes ba
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -17,12 +17,12 @@ from mdmem.document.edit import between
 from mdmem.document.merging.comparison import FactChange, FieldChange
 from mdmem.document.merging.reverting import TakenBack, take_back
 from mdmem.errors import DocumentRefused, GitRefused, MemoryNotFound, NamedNotFound, RevertRefused, Usage
-from mdmem.git.history import Commit
+from mdmem.git.history import Commit, LoggedCommit
 from mdmem.review.past import ChangedMemory, FactTarget, find_changes, read_versions, target_of
 from mdmem.review.review import find_names, is_same
 from mdmem.review.tracked import Tracked, is_chosen
 from mdmem.vault.paths import Namespace, check_folder, is_under
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan
 from mdmem.vault.vault import Vault
 
 _SHORT = 8  # digits of a commit in a message
@@ -42,30 +42,41 @@ def build_revert(
     target = target_of(what)
     if target and paths:
         raise Usage(problem="a fact and paths exclude each other", remedy="leave out the paths")
+    attached: dict[str, tuple[str, bool]] = {}
     with Tracked(vault) as tracked:
         if target:
             versions, message = [_find_last_change(target, tracked, vault)], f"revert {target}"
         else:
             commit = _find_commit(what, tracked)
-            versions = _find_changed(commit, tracked, vault, [check_folder(path) for path in paths])
+            only = [check_folder(path) for path in paths]
+            logged = _read_files(commit, tracked)
+            versions = _find_changed(logged, tracked, vault, only)
+            attached = _find_attached(logged, tracked, only)
             # A commit may tell of more than the namespace.
             told = f": {commit.subject}" if vault.wall == Namespace() else ""
             message = f"revert {commit.id[:_SHORT]}{told}"
     kept = [target_of(each) or FactTarget(check_folder(each), "", "") for each in keep]
-    return lambda: _make_plan(vault, str(target or what), versions, message, kept)
+    return lambda: _make_plan(vault, str(target or what), versions, message, kept, attached)
 
 
 def _make_plan(
-    vault: Vault, what: str, versions: Sequence[ChangedMemory], message: str, kept: Sequence[FactTarget]
+    vault: Vault,
+    what: str,
+    versions: Sequence[ChangedMemory],
+    message: str,
+    kept: Sequence[FactTarget],
+    attached: Mapping[str, tuple[str, bool]],
 ) -> EditPlan:
     changes: list[Change] = []
     refused: dict[str, str] = {}
     skipped: list[str] = []
     for target in kept:
+        staying = [path for path in attached if target.is_whole and is_under(path, target.path)]
+        attached = {path: old for path, old in attached.items() if path not in staying}
         under = [each for each in versions if any(is_under(path, target.path) for path in each[:2])]
         parts = [] if target.is_whole else under
         left = [each.without(target, vault.find(each.path)) for each in parts]
-        if left == under:
+        if left == under and not staying:
             raise NamedNotFound(kind="change", name=str(target), remedy="see them with `mdmem git diff`")
         versions = [*left, *(each for each in versions if each not in under)]
     for version in versions:
@@ -73,14 +84,31 @@ def _make_plan(
             changes += _take_back(vault, version, refused, skipped)
         except DocumentRefused as error:
             refused[version.path] = error.message
-    if refused and changes:
+    moves = [*_move_attachments_back(vault, attached, refused)]
+    if refused and (changes or moves):
         remedy = f"revert the rest with {' '.join(f'--keep {shlex.quote(name)}' for name in refused)}"
         raise RevertRefused(what=what, reasons=tuple(refused.values()), remedy=remedy)
-    if refused or not changes:
+    if refused or not (changes or moves):
         reasons = [*refused.values()] or skipped or ["nothing that it changed is still there"]
         raise RevertRefused(what=what, reasons=tuple(reasons))
     back = tuple(replace(change, as_it_was=True) for change in changes)
-    return EditPlan(changes=back, message=message, left_out=tuple(skipped))
+    return EditPlan(changes=back, message=message, left_out=tuple(skipped), attachments=tuple(moves))
+
+
+def _move_attachments_back(
+    vault: Vault, attached: Mapping[str, tuple[str, bool]], refused: dict[str, str]
+) -> Iterator[AttachmentChange]:
+    """Yield the moves of attachments to where they were; what cannot go there is in `refused`."""
+    for path, (old, is_whole) in attached.items():
+        digest = dict(vault.attachments(path)).get(path) if vault.store.stands(vault.folder(path)) else None
+        if digest is None:
+            refused[path] = f"{path}: it was {old}, and is gone"
+        elif not is_whole:
+            refused[path] = f"{path}: it was {old}, and has changed"
+        elif vault.store.stands(vault.folder(old)):
+            refused[path] = f"{path}: it was {old}, where something else is now"
+        else:
+            yield AttachmentChange(path, old, digest)
 
 
 def _take_back(
@@ -154,13 +182,35 @@ def _refuse_cut(commit: Commit, tracked: Tracked) -> None:
         raise GitRefused(path=commit.id[:_SHORT], reason=reason, remedy=remedy)
 
 
-def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence[str]) -> list[ChangedMemory]:
-    """Return what a commit did to memories, or to `only` these, under the names that they have now."""
+def _read_files(commit: Commit, tracked: Tracked) -> LoggedCommit:
+    """Return a commit with the files of the namespace that it touched."""
     with closing(tracked.history.log(tracked.names, commit.id)) as log:
         logged = next(log, None)
-    found = [*read_versions(logged, tracked)] if logged and logged.commit.id == commit.id else []
+    return logged if logged and logged.commit.id == commit.id else LoggedCommit(commit, ())
+
+
+def _find_attached(
+    logged: LoggedCommit, tracked: Tracked, only: Sequence[str]
+) -> dict[str, tuple[str, bool]]:
+    """Return the attachments that a commit moved: where each was, and whether it is as it was there."""
+    found = {}
+    for file in logged.files:
+        new, old = tracked.attachment(file.name), tracked.attachment(file.old) if file.old else None
+        if new and old and any(is_chosen(path, only) for path in (new, old)):
+            is_whole = file.before == file.after and tracked.is_in_file(file.name, file.after)
+            found[new] = old, is_whole
+    return found
+
+
+def _find_changed(
+    logged: LoggedCommit, tracked: Tracked, vault: Vault, only: Sequence[str]
+) -> list[ChangedMemory]:
+    """Return what a commit did to memories, or to `only` these, under the names that they have now."""
+    found = [*read_versions(logged, tracked)]
     for name in only:
-        if not any(is_under(path, name) for each in found for path in each[:2]):
+        touched = [path for each in found for path in each[:2]]
+        touched += [*filter(None, (tracked.attachment(file.name) for file in logged.files))]
+        if not any(is_under(path, name) for path in touched):
             raise MemoryNotFound(path=name)
     found = [
         each

@@ -286,7 +286,7 @@ class Tracked:
             names = {name for name in before | after if before.get(name) != after.get(name)}
         else:
             taken = {*before, *self.repository.taken([folder])}
-            names = {name for name in taken if not self._is_in_file(name, before.get(name))}
+            names = {name for name in taken if not self.is_in_file(name, before.get(name))}
         paths = sorted(filter(None, map(self.repository.path, names)))
         return [path for path in paths if not is_under(path, LOCAL)]
 
@@ -297,7 +297,7 @@ class Tracked:
             return found is not None and digest(found.data) == hash_
         return False
 
-    def _is_in_file(self, name: str, blob: str | None) -> bool:
+    def is_in_file(self, name: str, blob: str | None) -> bool:
         """Return whether a file of the work tree has the content `blob`; None for no file."""
         try:
             found = outside.read(outside.below(self.repository.top, name), name)

@@ -588,3 +588,26 @@ def test_nothing_is_taken_back_in_a_memory_with_a_conflict(notes: Notes) -> None
         with pytest.raises(RevertRefused, match="it has a conflict from a merge: resolve that first"):
             notes.memory.git.revert(what)
     assert notes.read("notes/a.md") == text
+
+
+def test_a_commit_that_moved_attachments_is_reverted_with_them_or_refused(notes: Notes) -> None:
+    notes.write("att/pic.png", b"P\x00one")
+    notes.write("att/two.png", b"P\x00two, another")
+    notes.committed("n.md", "![p](att/pic.png) ![p](att/two.png)\n")
+    notes.memory.mv("att", "media")
+    moved = notes.commit()
+    notes.write("att/two.png", "another\n")
+    with pytest.raises(RevertRefused, match=r"media/two\.png: it was att/two\.png, where something else"):
+        notes.memory.git.revert(moved)
+    notes.file("att/two.png").unlink()
+    notes.write("media/two.png", "changed\n")
+    with pytest.raises(
+        RevertRefused, match=r"media/two\.png: it was att/two\.png, and has changed"
+    ) as refused:
+        notes.memory.git.revert(moved)
+    assert "--keep media/two.png" in refused.value.hint
+    notes.write("media/two.png", b"P\x00two, another")
+    notes.memory.git.revert(moved)
+    assert notes.read("n.md") == "![p](att/pic.png) ![p](att/two.png)\n"
+    assert notes.file("att/pic.png").read_bytes() == b"P\x00one"
+    assert not notes.file("media").exists()

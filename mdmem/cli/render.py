@@ -235,8 +235,10 @@ def say_nothing(what: str, *, is_asked: bool) -> int:
 
     It is 1 where that `is_asked` for by its name or by a condition, and not as a list of everything.
     """
-    user = click.get_current_context().find_root().params.get("user")
-    print_remarks([f"no {what} of user {user}" if user else f"no {what}"])
+    bound = click.get_current_context().find_root().params
+    words = {"user": "of user", "project": "in project", "resource": "of resource"}
+    where = "".join(f" {said} {bound[name]}" for name, said in words.items() if bound.get(name))
+    print_remarks([f"no {what}{where}"])
     return int(is_asked)
 
 

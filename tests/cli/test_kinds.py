@@ -146,6 +146,10 @@ def test_a_project_leaves_the_user_to_the_environment_and_shared_does_not(
 def test_nothing_of_a_user_is_said_with_the_name_that_was_given(cli: Cli) -> None:
     assert "no preferences of user annn" in cli.ok("--user", "annn", "preferences", "list").errors
     assert "no memories of user annn" in cli.ok("--user", "annn", "ls").errors
+    cli.ok("--user", "ann", "notes", "append", "plan", "zebra")
+    said = cli("--user", "ann", "--project", "demo", "grep", "zebra").errors
+    assert "no matches of user ann in project demo" in said
+    assert "no memories of resource ticket/7" in cli.ok("--resource", "ticket/7", "ls").errors
 
 
 @pytest.mark.parametrize(

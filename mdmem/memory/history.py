@@ -311,7 +311,7 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
 
 
 def _take_config_back(vault: Vault, made: FileChange) -> ConfigChange | None:
-    """Return the change that takes back what an import told the config; None where that is not kept."""
+    """Return the change that takes back what was told to the config; None where that is not kept."""
     hashes = (made.before, made.after)
     kept = [vault.store.kept(digest) if digest else None for digest in hashes]
     if any(digest and not content for digest, content in zip(hashes, kept, strict=True)):

@@ -40,6 +40,7 @@ from mdmem.errors import (
 from mdmem.memory import history
 from mdmem.memory.content import sliding, utc_now
 from mdmem.memory.history import find_gone, restored
+from mdmem.vault.config import follow_moves
 from mdmem.vault.paths import (
     StrPath,
     check_folder,
@@ -476,6 +477,7 @@ class Verbs(KindVerbs[R]):
     def mv(self, source: StrPath | Sequence[StrPath], target: StrPath, *, base: str | None = None) -> R:
         """Move a memory, an attachment, or a folder of both, to a path where nothing stands; links follow.
 
+        What the config says of a folder, in `check.guests` and `links.dialects`, follows it too.
         A `target` with a slash at its end is a folder to move into, under the same name, also several at
         once, all of them or none. See `mdmem.index.links.move`.
         """
@@ -504,7 +506,11 @@ class Verbs(KindVerbs[R]):
             message = f"move {first_of(sources, _NAMED)} to {target}"
             refused = (each for name in sources for each in self._list_refused(name))
             left = (*plan.left_out, *refused, *self._describe_hidden(folders))
-            return dataclasses.replace(plan, message=message, attachments=tuple(files), left_out=left)
+            in_vault = {self._vault.folder(old): self._vault.folder(new) for old, new in folders.items()}
+            told = follow_moves(self._vault.config, in_vault)
+            return dataclasses.replace(
+                plan, message=message, attachments=tuple(files), left_out=left, config=told
+            )
 
         return self._run(build)
 

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, about_file, find_toml_place
 from mdmem.document.document import ANY_SUFFIXES, DEFAULT_LIMITS, NAMED_SUFFIXES, SUFFIXES, Limits
-from mdmem.document.text.globs import matcher
+from mdmem.document.text.globs import escaped, matcher
 from mdmem.document.text.tokens import clipped
 from mdmem.errors import ConfigInvalid, PathRefused, PatternInvalid
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, NAMESPACES, Kind
-from mdmem.vault.paths import check_folder, unportable
+from mdmem.vault.paths import check_folder, is_under, unportable
 
 CONFIG_PATH = ".mdmem/config.toml"
 # Limits of a config. Its reader takes time by the square of the dots in a key.
@@ -535,16 +535,46 @@ class ConfigChange(NamedTuple):
         return text
 
 
-_TOLD_BY_IMPORTS = ("check.guests", "links.dialects")
+_NAMES_FOLDERS = ("check.guests", "links.dialects")
 
 
 def find_change(before: str, after: str) -> ConfigChange:
-    """Return what an import changed in a config, from its text before and after."""
+    """Return what an import or a move changed in a config, from its text before and after."""
     old, new = (
-        [(key, each) for key in _TOLD_BY_IMPORTS for each in _texts_of(text, key)] for text in (before, after)
+        [(key, each) for key in _NAMES_FOLDERS for each in _texts_of(text, key)] for text in (before, after)
     )
     gains = tuple(each for each in new if each not in old)
     return ConfigChange(gains, tuple(each for each in old if each not in new))
+
+
+def follow_moves(config: Config, folders: Mapping[str, str]) -> ConfigChange | None:
+    """Return the change by which `check.guests` and `links.dialects` follow folders that move.
+
+    Args:
+        folders: their paths in the vault, old to new.
+    """
+    gains, loses = list[tuple[str, str]](), list[tuple[str, str]]()
+    for key, spell in (("check.guests", escaped), ("links.dialects", str)):
+        table, _, name = key.partition(".")
+        old: Texts = getattr(getattr(config, table), name)
+        new = [_follow(each, folders, spell) for each in old]
+        # The last glob that fits decides, so those behind the first that changes keep their places.
+        first = next(
+            (at for at, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]), len(old)
+        )
+        gains += ((key, each) for each in new[first:])
+        loses += ((key, each) for each in old[first:])
+    return ConfigChange(tuple(gains), tuple(loses)) if gains else None
+
+
+def _follow(text: str, folders: Mapping[str, str], spell: Callable[[str], str]) -> str:
+    """Return a glob, or a folder with its tool, at the new place of what it names."""
+    sign = "!" if text.startswith("!") and spell is escaped else ""
+    path, colon, tool = (text[len(sign) :], "", "") if spell is escaped else text.rpartition(":")
+    for old, new in folders.items():
+        if is_under(path, spell(old)):
+            return f"{sign}{spell(new)}{path[len(spell(old)) :]}{colon}{tool}"
+    return text
 
 
 def _declared_kinds(source: _Source, tables: Any) -> tuple[Kind, ...]:

@@ -516,6 +516,28 @@ def test_an_undone_import_takes_its_own_words_out_of_a_config_that_was_edited_si
     assert set(open_memory(memory.root).vault.config.check.guests) == {"notes/one/**", "notes/two/**"}
 
 
+def test_what_the_config_says_of_an_imported_folder_follows_it(memory: Memory, source: Path) -> None:
+    config = Path(memory.root, ".mdmem/config.toml")
+    (source / "expires.md").write_text("---\nexpires: never\n---\nx\n", "utf-8")
+    memory.import_("obsidian", source, to="notes/o[b]s")
+    memory.import_("obsidian", source, to="notes/o[b]s2")
+    told = config.read_bytes()
+    memory.mv("notes/o[b]s", "notes/wiki")
+    read = open_memory(memory.root).vault.config
+    assert read.check.guests == ("notes/wiki/**", r"notes/o\[b\]s2/**")
+    assert read.links.dialects == ("notes/wiki: Obsidian", "notes/o[b]s2: Obsidian")
+    assert not [each for each in memory.check() if each.severity == "error"]
+    memory.mv("notes", "pages")
+    assert open_memory(memory.root).vault.config.check.guests == ("pages/wiki/**", r"pages/o\[b\]s2/**")
+    memory.undo(count=2)
+    assert config.read_bytes() == told
+    bob = open_memory(memory.root, scope=mdmem.Scope(user="bob"))
+    bob.import_("obsidian", source, to="notes/o[b]s")
+    bob.mv("notes", "wiki")
+    guests = open_memory(memory.root).vault.config.check.guests
+    assert guests == (r"notes/o\[b\]s/**", r"notes/o\[b\]s2/**", r"users/bob/wiki/o\[b\]s/**")
+
+
 def test_an_import_that_is_killed_tells_the_config_all_or_nothing(tmp_path: Path) -> None:
     (tmp_path / "source/.obsidian").mkdir(parents=True)
     (tmp_path / "source/a.md").write_text("# A\n", "utf-8")

@@ -87,6 +87,11 @@ def _print_made(made: Any) -> None:
     if made.meanings:
         named = "; ".join(f"{name}/ ({meaning})" for name, meaning in made.meanings.items())
         render.print_remarks([f"note: folders with a meaning: {named}: rename what means something else"])
+    vault = "" if made.is_found else f" --vault {shlex.quote(os.path.relpath(made.root))}"
+    for name, meant in made.misnamed.items():
+        rename = f"`mdmem{vault} mv {name} {meant}` renames it, and the links to it"
+        problem = f"{name}/ differs only in case from {meant}/, to which nothing can be written now"
+        render.print_remarks([f"note: {problem}: {rename}"])
     render.print_passed_over(made.passed_over)
     if made.unmounted:
         how = "move it away, and take the # from the mount in .mdmem/config.toml"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mdmem.document.document import MARKDOWN_SUFFIXES
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
-from mdmem.kind import KINDS, MEANINGS, PROJECT_FILE
+from mdmem.kind import KINDS, MEANINGS, NAMESPACES, PROJECT_FILE
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS, Config
 from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, is_under, path_text
@@ -213,6 +213,8 @@ class Made(NamedTuple):
         passed_over: how many of the text files there are not read as memories, by suffix (see
             `mdmem.vault.walk.count_passed_over`), and how many Markdown files hidden folders hold, by folder.
         meanings: the folders with files whose names say a kind, and what mdmem does with it: see `MEANINGS`.
+        misnamed: the folders with files whose names differ only in case from one that mdmem writes to, and
+            that name: nothing can be written there until they are renamed.
         unmounted: the path of the repository's `AGENTS.md` from the folder, if it is not mounted because the
             folder has its own; else empty.
         is_found: whether this vault is found from the current folder when no vault is named.
@@ -226,6 +228,7 @@ class Made(NamedTuple):
     unignored: tuple[str, ...]
     passed_over: dict[str, int]
     meanings: dict[str, str]
+    misnamed: dict[str, str]
     unmounted: str
     is_found: bool
     above: str
@@ -290,11 +293,23 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         unignored=unignored,
         passed_over=count_passed_over(list_others(root)) | count_hidden(root),
         meanings=meanings,
+        misnamed=_find_misnamed(root),
         unmounted=unmounted,
         is_found=is_found,
         above=vault_above,
         repository="" if repository == around else repository,
     )
+
+
+def _find_misnamed(root: str) -> dict[str, str]:
+    """Return the folders that differ only in case from one that mdmem writes to, each with its name."""
+    own = {*NAMESPACES, *(kind.folder for kind in KINDS if kind.folder)}
+    alike = {name: name.casefold() for name in sorted(os.listdir(root))} if os.path.isdir(root) else {}
+    return {
+        name: meant
+        for name, meant in alike.items()
+        if meant in own and name != meant and next(walk(root, (name,), ("",)), None)
+    }
 
 
 def _find_between(folder: str, repository: str, new: str) -> str:

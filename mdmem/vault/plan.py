@@ -5,6 +5,7 @@ What none may bring into a vault stands here as well: names that not every syste
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from mdmem.document.secret import Secret
 from mdmem.document.text.diff import unified
 from mdmem.document.text.tokens import first_of
 from mdmem.errors import CANNOT_READ, EditRefused, Invalid, PathRefused
+from mdmem.kind import NAMESPACES
 from mdmem.vault.config import CONFIG_PATH, ConfigChange, Secrets
 from mdmem.vault.paths import check_folder, check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange
@@ -342,11 +344,21 @@ class NewNames:
         twin = self._find_case_twin(parts, first, source) or self._made_twin(parts, first, source, kept)
         if twin and is_under(twin, self._namespace):
             reason = f"differs only in case from {relative(twin, self._namespace)!r}, which exists"
-            raise PathRefused(path=path, reason=reason, remedy="use the name that exists, or another one")
+            remedy = "use the name that exists, or another one"
+            if self._stands(twin) and len(twin.split("/")) < len(parts):
+                command = ("mdmem", "mv", relative(twin, self._namespace), self._spell(twin, parts))
+                remedy = f"`{shlex.join(command)}` renames what exists, or use its name"
+            raise PathRefused(path=path, reason=reason, remedy=remedy)
+        if twin and "/" not in twin and parts[0] in NAMESPACES:
+            reason = f"{parts[0]}/ differs only in case from another folder"
+            raise PathRefused(path=path, reason=reason, remedy=f"without a scope, rename that to {parts[0]}")
         if twin:
             # Nobody in the namespace may learn what is beside it.
             reason = "the scope that it is in differs only in case from another one"
             raise PathRefused(path=path, reason=reason, remedy="name the user, project or resource otherwise")
+
+    def _spell(self, twin: str, parts: list[str]) -> str:
+        return relative("/".join(parts[: len(twin.split("/"))]), self._namespace)
 
     def _first_new(self, parts: list[str]) -> int:
         """Return how many of the names, from the first on, stand there."""

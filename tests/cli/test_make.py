@@ -191,6 +191,32 @@ def test_init_says_once_which_folders_have_a_meaning_now(cli: Cli, tmp_path: Pat
     assert (ended.json["passed_over"], ended.errors) == ({".mdx": 1}, "")
 
 
+def test_init_says_how_a_folder_in_the_way_is_renamed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("Notes/a.md", "Users/ann/b.md", "Else/c.md"):
+        (tmp_path / "own" / name).parent.mkdir(parents=True)
+        (tmp_path / "own" / name).write_text("# A\n", "utf-8")
+    monkeypatch.chdir(tmp_path / "own")
+    said = (
+        "note: Notes/ differs only in case from notes/, to which nothing can be written now: `mdmem mv Notes "
+    )
+    assert said in cli.ok("init", ".", "--dry-run").errors
+    made = cli.ok("init", ".").errors
+    assert said in made
+    assert "`mdmem mv Users users`" in made
+    assert "Else" not in made
+    refused = cli("remember", "We meet on Mondays.")
+    assert "`mdmem mv Notes notes` renames what exists" in refused.errors
+    scoped = cli("--user", "ann", "notes", "append", "plan", "x").errors
+    assert "users/ differs only in case from another folder" in scoped
+    assert "without a scope, rename that to users" in scoped
+    cli.ok("mv", "Notes", "notes")
+    cli.ok("mv", "Users", "users")
+    cli.ok("remember", "We meet on Mondays.")
+    assert "b.md" in cli.ok("--user", "ann", "ls").out
+
+
 def test_init_says_which_of_two_project_memories_is_one(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -475,6 +475,7 @@ def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(
         "unignored": [],
         "passed_over": {},
         "meanings": {},
+        "misnamed": {},
         "unmounted": "",
         "is_found": False,
         "above": "",

@@ -16,7 +16,7 @@ from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import Target, command, group
 from mdmem.errors import AlreadyExists, Usage
 from mdmem.facade.paths import NEW, NEW_FOLDER
-from mdmem.memory.importing import FORMATS
+from mdmem.memory.importing import FORMATS, find_tools
 
 if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
@@ -32,8 +32,8 @@ def init_command(target: Target, folder: str | None, here: bool) -> int:
     """Make a vault, a folder of memories.
 
     It is named memories, unless FOLDER, --vault or MDMEM_VAULT names another. Where a vault is found from the
-    current folder already, and below the root of a repository, this asks first; without a terminal it makes
-    nothing, and the exit code is 2.
+    current folder already, below the root of a repository, and among the notes of Obsidian or a tool like it,
+    this asks first; without a terminal it makes nothing, and the exit code is 2.
 
     Inside of a git repository, the AGENTS.md at its root is mounted as project memory, unless FOLDER
     has one of its own.
@@ -67,6 +67,9 @@ def _is_meant_here(planned: Any) -> bool:
         problem = f"this is below the root of the repository {planned.repository}"
         root = shlex.quote(os.path.relpath(os.path.join(planned.repository, "memories")))
         remedy = f"`mdmem init {root}` makes a vault at the root, {here}"
+    elif tools := find_tools(os.path.dirname(planned.root)):
+        problem = f"this folder holds notes of {' and '.join(tools)}"
+        remedy = f"`mdmem init .` makes a vault of them where they are, {here}, in memories/"
     else:
         return True
     if render.is_set("dry_run"):

@@ -25,6 +25,7 @@ from mdmem.errors import (
     Usage,
     show_name,
 )
+from mdmem.index.links.dialect import find_note_tools
 from mdmem.index.links.references import AMBIGUOUS_LINK, find_ambiguous
 from mdmem.kind import NOTE
 from mdmem.memory.content import is_working
@@ -44,6 +45,11 @@ FORMATS = {
     "claude-code": "notes:convert_claude_code",
     "obsidian": "notes:convert_obsidian",
 }
+
+
+def find_tools(folder: str) -> tuple[str, ...]:
+    """Return the tools, such as Obsidian, that keep their notes in a folder."""
+    return find_note_tools(folder)
 
 
 def importing(

@@ -334,7 +334,9 @@ def refuse_nested(root: str) -> None:
         raise PathRefused(path=root, reason=f"it is inside the vault {around}", remedy=remedy)
     inner = os.path.join(root, "memories")
     if is_vault(inner):
-        remedy = f"use that vault, which is found from {root}"
+        is_empty = next(walk(inner), None) is None
+        way_out = f"delete {inner}, which holds no memory" if is_empty else "move it elsewhere"
+        remedy = f"use that vault, which is found from {root}, or {way_out}"
         raise PathRefused(path=root, reason=f"the vault {inner} is in it", remedy=remedy)
 
 

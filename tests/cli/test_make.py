@@ -217,6 +217,21 @@ def test_init_says_how_a_folder_in_the_way_is_renamed(
     assert "b.md" in cli.ok("--user", "ann", "ls").out
 
 
+def test_init_beside_notes_of_a_tool_asks_first(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t/.obsidian").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "t")
+    refused = cli("init")
+    assert refused.code == 2
+    assert "this folder holds notes of Obsidian" in refused.errors
+    assert "`mdmem init .` makes a vault of them where they are" in refused.errors
+    cli.ok("init", "--here")
+    assert f"or delete {tmp_path}/t/memories, which holds no memory" in cli("init", ".").errors
+    cli.ok("write", "notes/a.md", "x")
+    assert "or move it elsewhere" in cli("init", ".").errors
+
+
 def test_init_says_which_of_two_project_memories_is_one(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

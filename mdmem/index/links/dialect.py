@@ -220,6 +220,12 @@ def list_tools(root: str, files: Iterable[str]) -> list[tuple[str, str]]:
     return [(place_in(layout, folder) or "", tool) for folder, tools in sites for tool in tools]
 
 
+def find_note_tools(folder: str) -> tuple[str, ...]:
+    """Return the tools whose marker a folder holds and that keep their notes there, as Obsidian does."""
+    site = _look_into(folder, "")
+    return site.tools if site and UNWRITTEN in site.traits else ()
+
+
 def _look_into(root: str, folder: str, named: Collection[str] = ()) -> Site | None:
     at, site = os.path.join(root, folder), Site(folder)
     for dialect in DIALECTS:

@@ -45,6 +45,7 @@ from mdmem.vault.paths import (
     StrPath,
     check_folder,
     check_memory,
+    is_hidden,
     is_under,
     join,
     path_text,
@@ -615,9 +616,9 @@ class Verbs(KindVerbs[R]):
                 path = join(above, name)
                 if not self._vault.wall.holds(join(self._vault.namespace, path)):
                     continue
-                if name.startswith("."):
+                if is_hidden(name):
                     yield show_name(path)
-                else:
+                elif not name.endswith(self._vault.suffixes):
                     pending.append(path)
 
     def _list_refused(self, name: str) -> Iterator[str]:

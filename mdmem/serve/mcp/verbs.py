@@ -5,7 +5,8 @@ Each calls one verb of the façade, and bounds its answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from mdmem import as_json, clipped, find_section
-from mdmem.errors import MdmemError, PathRefused, Usage, show_name
+from mdmem.errors import MdmemError, PathRefused, Unavailable, Usage, show_name
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.paths import GROW, NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY, Role
 from mdmem.kind import KINDS, PROPOSAL, WORKING, Kind, kind_at
@@ -159,7 +160,9 @@ def grep(
     finally:
         hits.close()
     left_out = found[-1].left_out if found else 0
-    notes = [f"[{note}]" for note in hits.notes]
+    states, unsure = _find_states(call) if found else ({}, [])
+    found = [dataclasses.replace(hit, state=states.get(hit.path, "")) for hit in found]
+    notes = [f"[{note}]" for note in (*hits.notes, *unsure)]
     if not found and (only := call.memory.searched_alone(within)):
         notes.append(f"[{only}]")
     notes += [f"[{finding.path or 'a folder'}: {finding.message}]" for finding in hits.findings]
@@ -198,14 +201,20 @@ def ls(
     found = memories[offset : offset + min(limit, _MOST_PAGE)]
     read = ((each, _read_memory(call, each.path)) for each in found)
     hashed = ((each, short_hash(document.hash) if document else "") for each, document in read)
-    taken = fit(((each, _format_listed(*each)) for each in hashed), call.budget // AS_JSON)
+    states, unsure = _find_states(call) if found else ({}, [])
+    lines = ((each, _format_listed(*each, states.get(each[0].path, ""))) for each in hashed)
+    taken = fit(lines, call.budget // AS_JSON)
     problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
     data = {
-        "memories": [{"path": each.path, "hash": digest, "size": each.size} for (each, digest), _ in taken],
+        "memories": [
+            {"path": each.path, "hash": digest, "size": each.size}
+            | ({"state": states[each.path]} if each.path in states else {})
+            for (each, digest), _ in taken
+        ],
         "total": len(memories),
         "problems": problems[:PAGE],
     }
-    notes = [*listed.unknown.values()]
+    notes = [*listed.unknown.values(), *unsure]
     data |= {"notes": notes} if notes else {}
     tail = [f"[{note}]" for note in notes] + [f"[cannot be a memory: {each}]" for each in problems[:PAGE]]
     return answer_page(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
@@ -268,10 +277,19 @@ def _read_memory(call: Bound, path: str) -> Document | None:
         return None
 
 
-def _format_listed(listed: Listed, digest: str) -> str:
+def _format_listed(listed: Listed, digest: str, state: str) -> str:
     return "  ".join(
-        filter(None, (listed.path, f"hash {digest}" if digest else "", f"{listed.size:,} bytes"))
+        filter(None, (listed.path, f"hash {digest}" if digest else "", f"{listed.size:,} bytes", state))
     )
+
+
+def _find_states(call: Bound) -> tuple[Mapping[str, str], list[str]]:
+    """Return the state of each memory that does not count now, by its path; notes say where it is unknown."""
+    try:
+        call.sync()
+        return call.memory.states(), []
+    except Unavailable:
+        return {}, ["what does not count is not marked: the index cannot be asked now"]
 
 
 def _answer_hits(call: Bound, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:

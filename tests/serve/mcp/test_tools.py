@@ -171,6 +171,21 @@ def test_what_finds_nothing_says_how_little_was_searched(memory: Memory) -> None
     assert only not in app("search", query="MySQL").data["notes"]
 
 
+def test_grep_and_ls_say_what_does_not_count(tools: Tools, memory: Memory) -> None:
+    memory.write("notes/new.md", "held for 2\n")
+    memory.write("notes/old.md", "held for 1\n")
+    memory.supersede("notes/old.md", "notes/new.md")
+    answer = tools("grep", pattern="held for")
+    assert [(hit["path"], hit["state"]) for hit in answer.data["hits"]] == [
+        ("notes/new.md", ""),
+        ("notes/old.md", "superseded"),
+    ]
+    assert "  superseded\n" in answer.texts[0]
+    answer = tools("ls", within="notes")
+    assert [each.get("state") for each in answer.data["memories"]] == [None, "superseded"]
+    assert answer.texts[0].endswith("bytes  superseded")
+
+
 def test_search_names_its_own_argument_for_what_does_not_count(tools: Tools) -> None:
     tools("write", path="notes/old.md", content="---\nvalid_to: 2020-01-01\n---\nA lighthouse.\n")
     answer = tools("search", query="lighthouse")

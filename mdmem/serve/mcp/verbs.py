@@ -257,8 +257,14 @@ def show(
     texts = (document.text[slice(*document.lines.span(number))] for number in range(first, last + 1))
     page, tail = page_of_lines(texts, last + 1 - first, (first, limit, column), call.budget)
     digest, shown = short_hash(document.hash), first + page.pop("shown")
+    # A section is read without the frontmatter, which says whether all of it counts.
+    states, unsure = _find_states(call) if heading else ({}, [])
+    state = states.get(document.path, "")
     head = f"{document.path}  hash {digest}  lines {first}-{shown - 1} of {len(document.lines)}"
+    head += f"  {state}" if state else ""
     data = {"path": document.path, "hash": digest, "lines": len(document.lines), **page}
+    data |= {"state": state} if state else {}
+    tail = "\n".join(filter(None, (tail, *(f"[{note}]" for note in unsure))))
     return Answer(tuple(filter(None, (head, page["text"], tail))), data)
 
 

@@ -186,6 +186,16 @@ def test_grep_and_ls_say_what_does_not_count(tools: Tools, memory: Memory) -> No
     assert answer.texts[0].endswith("bytes  superseded")
 
 
+def test_a_section_says_that_its_memory_does_not_count(tools: Tools, memory: Memory) -> None:
+    memory.write("notes/new.md", "# A\n\nheld for 2\n")
+    memory.write("notes/old.md", "# A\n\nheld for 1\n")
+    memory.contradict("notes/old.md", "notes/new.md")
+    answer = tools("show", path="notes/old.md", heading="A")
+    assert answer.data["state"] == "contradicted"
+    assert answer.texts[0].endswith("  contradicted")
+    assert "state" not in tools("show", path="notes/new.md", heading="A").data
+
+
 def test_search_names_its_own_argument_for_what_does_not_count(tools: Tools) -> None:
     tools("write", path="notes/old.md", content="---\nvalid_to: 2020-01-01\n---\nA lighthouse.\n")
     answer = tools("search", query="lighthouse")

@@ -28,6 +28,10 @@ MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown", ".mdc")
 NAMED_SUFFIXES = MARKDOWN_SUFFIXES[1:]
 """Those that count only if the config of a vault names them."""
 ANY_SUFFIXES = (*MARKDOWN_SUFFIXES, ".json")
+EMBEDDED = regex(
+    r"(?i)\.(?:png|jpe?g|gif|svg|webp|avif|bmp|mp[34]|m4a|wav|ogg|flac|mov|webm|pdf|canvas|csv|txt)\Z"
+)
+"""How the name of a file ends that notes show and link to."""
 _CONFLICT_MARKER = regex(r"(?:\A\ufeff?|(?<=[\r\n]))(<{7,}|={7,}|>{7,})(?=[ \r\n]|\Z)[^\r\n]*")
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.document.document import MARKDOWN_SUFFIXES, NAMED_SUFFIXES
+from mdmem.document.document import EMBEDDED, MARKDOWN_SUFFIXES, NAMED_SUFFIXES
 from mdmem.document.markdown.link import percent_decoded
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 from mdmem.kind import NOTE, PREFERENCE, PROJECT, RULE, WORKING
@@ -31,8 +31,6 @@ _MESSAGE = re.compile(r"sessions/(.+)#([0-9]{1,18})", re.DOTALL)
 _PATTERN = re.compile(r"[*?]")
 _FILE_URI = re.compile(r"file://(?:localhost)?(/[^#]*)", re.IGNORECASE)
 _LAYOUT = ("users", "projects", "resources")  # folders that hold namespaces
-# What notes show and link to.
-_EMBEDDED = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|pdf|mp[34]|csv|txt)\Z", re.IGNORECASE)
 
 
 class Role(NamedTuple):
@@ -385,7 +383,7 @@ class PathReader:
             return f"name {text[text.rindex('.') :]} in `[files] suffixes` of .mdmem/config.toml"
         if not role.writes and text.startswith("#") and not text.endswith(suffixes):
             return f"`mdmem refs {quoted}` lists where a tag stands"
-        is_file = bool(_EMBEDDED.search(text)) or os.path.isfile(os.path.join(self._memory.workspace, text))
+        is_file = bool(EMBEDDED.search(text)) or os.path.isfile(os.path.join(self._memory.workspace, text))
         if not role.writes and is_file and not text.endswith(suffixes):
             return f"`mdmem refs {quoted}` lists the links to a file that is no memory"
         return ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Related, Severity, Span
 from mdmem.document import anchor, relink
-from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document
+from mdmem.document.document import ANY_SUFFIXES, EMBEDDED, MARKDOWN_SUFFIXES, Document
 from mdmem.document.markdown.citation import Citation
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw
@@ -335,7 +335,7 @@ def check_links(
             continue
         is_anchor = judged.state == DANGLING and meant.path
         span = link.anchor_span if is_anchor else link.target_span
-        hint, code = _AMBIGUOUS_HINT, AMBIGUOUS_LINK
+        hint, code, target = _AMBIGUOUS_HINT, AMBIGUOUS_LINK, ""
         if judged.state == DANGLING:
             if targets is None:
                 targets = repairs.find_targets(document) if repairs.moved else {}
@@ -348,7 +348,8 @@ def check_links(
                 hint = f"{what} {target}: `mdmem doctor --fix`"
         others = meant.candidates if judged.state == AMBIGUOUS else ()
         related = tuple(Related(path, Span(0, 0), "it may mean this") for path in others[:_NAMED])
-        severity: Severity = "note" if _is_unwritten(around, document, link, judged, meant) else "warning"
+        is_new = not target and _is_unwritten(around, document, link, judged, meant)
+        severity: Severity = "note" if is_new else "warning"
         yield document.diagnose(Flaw(span, code, judged.detail, hint, link.target, severity), related)
 
 
@@ -356,7 +357,11 @@ def _is_unwritten(
     around: View, document: Document, link: Link, judged: JudgedLink, meant: Resolution
 ) -> bool:
     is_name = judged.state == DANGLING and meant.path is None and relink.is_wikilink(link, document.text)
-    return is_name and UNWRITTEN in find_site(around.layout, document.path).traits
+    return (
+        is_name
+        and not EMBEDDED.search(link.target)
+        and UNWRITTEN in find_site(around.layout, document.path).traits
+    )
 
 
 def _find_elsewhere(around: View, names: Names, link: Link, source: str) -> str:

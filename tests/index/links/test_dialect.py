@@ -134,6 +134,21 @@ def test_an_id_takes_no_link_from_a_file_of_that_name(tmp_path: Path, marker: st
     assert memory.check() == []
 
 
+def test_only_what_nobody_has_written_yet_is_a_note(tmp_path: Path) -> None:
+    new = "[[new]] ![[new]] [[Dr. New]] [[new 1.2]]\n"
+    gone = "[[kyoto]] ![[pic.png]] [[a plan.PDF]] [p](gone.png)\n"
+    memory = write(
+        tmp_path, {".obsidian/app.json": "", "kyoto.md": "# K\n\nOn the river.\n", "s.md": new + gone}
+    )
+    memory.sync()
+    (tmp_path / "kyoto.md").rename(tmp_path / "city.md")
+    found = [(each.severity, each.position.line, each.rule) for each in memory.check()]
+    assert found == [
+        *(("note", 1, name) for name in ("new", "new", "Dr. New", "new 1.2")),
+        *(("warning", 2, name) for name in ("kyoto", "pic.png", "a plan.PDF", "gone.png")),
+    ]
+
+
 # --------------------------------------------------------------------------------------------- there and back
 
 TREES: dict[str, dict[str, Any]] = {

@@ -86,6 +86,7 @@ def status_command(memory: Memory) -> None:
         ("open proposals", found.proposals, "inbox list"),
         ("stale citations", found.stale, "refs --stale"),
         ("broken links", found.broken, "check"),
+        ("unwritten pages", found.unwritten or None, "refs --state dangling"),
         ("ambiguous links", found.ambiguous or None, "refs --state ambiguous"),
     ]
     for name, value, more in rows:

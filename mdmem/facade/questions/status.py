@@ -43,6 +43,7 @@ class MemoryStatus:
         stale: citations of code that has moved, has changed or is gone.
         broken: links that lead nowhere; also those that a comment in the memory silences for `check`, which
             reads it.
+        unwritten: links to pages that nobody has written yet, in notes of Obsidian; `broken` has none.
         ambiguous: links that may mean several memories, counted in the same way.
         setup: what is wrong with the setup, and that a merge left conflicts; empty where all is well.
     """
@@ -55,6 +56,7 @@ class MemoryStatus:
     proposals: int | None
     stale: int | None
     broken: int | None
+    unwritten: int | None
     ambiguous: int | None
     setup: tuple[str, ...]
 
@@ -91,6 +93,7 @@ def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]
         proposals=proposals,
         stale=None if pointing is None else pointing["stale"],
         broken=None if pointing is None else pointing[DANGLING],
+        unwritten=None if pointing is None else pointing["unwritten"],
         ambiguous=None if pointing is None else pointing[AMBIGUOUS],
         setup=tuple(dict.fromkeys((*wrong, *service.remarks))),
     )
@@ -108,7 +111,7 @@ def _count_pointing(view: View) -> Counter[str]:
     silenced = view.vault.config.check.silenced
     wrong = {state for state in (DANGLING, AMBIGUOUS) if code_of(state) not in silenced}
     return Counter(
-        "stale" if each.place.state in STALE else each.place.state
+        "unwritten" if each.unwritten else "stale" if each.place.state in STALE else each.place.state
         for each in occurrences(view, types=(*LINKS, *CODE))
         if each.place.state in STALE
         # Where a reference leads is said, and counted, by its definition.

@@ -109,6 +109,7 @@ class Occurrence(NamedTuple):
     """One reference at one place.
 
     `day` is the memory's, `written` the target as it stands there, and `kind` that of a link in its text.
+    `unwritten` says that it is a page that nobody has written yet, which some tools do not call broken.
     """
 
     type: str
@@ -117,6 +118,7 @@ class Occurrence(NamedTuple):
     day: str
     written: str
     kind: str = ""
+    unwritten: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -467,14 +469,19 @@ def _link_occurrences(view: View, paths: Collection[str] | None, judge: LinkJudg
         view, "links", "x.line, x.kind, x.target, x.anchor, x.alias, x.start", paths
     ):
         row = turn_link(judge.names, kept_link(kind, *said), path)
-        judged = judge.judge(row, path, judge.resolve(row, path))
+        meant, unwritten = judge.resolve(row, path), False
+        judged = judge.judge(row, path, meant)
         if judged.state == DANGLING:
             with suppress(*CANNOT_READ):  # which is told elsewhere
-                is_none = _may_lead_nowhere(judge.read(path), row, at)
+                document = judge.read(path)
+                is_none = _may_lead_nowhere(document, row, at)
                 judged = judged._replace(state=UNKNOWN) if is_none else judged
+                links = (each for each in document.links if each.span.start == at)
+                link = next(links, row) if row.kind == "field" else row
+                unwritten = _is_unwritten(view, document, link, judged, meant)
         written = f"{row.target}#{row.anchor}" if row.anchor else row.target
         place = ReferencePlace(path, line, judged.state, judged.detail)
-        yield Occurrence(judged.type, judged.goal, place, day, written, kind)
+        yield Occurrence(judged.type, judged.goal, place, day, written, kind, unwritten)
 
 
 def _may_lead_nowhere(document: Document, link: Link, at: int) -> bool:

@@ -272,7 +272,7 @@ def _finding_line(finding: Diagnostic) -> str:
     return f"{finding.path}:{finding.position.line}: {finding.code}: {finding.message}.{hint}"
 
 
-def _reference_line(_type: str, target: str, place: Any, *_: str) -> str:
+def _reference_line(_type: str, target: str, place: Any, *_: object) -> str:
     detail = f" ({place.detail})" if place.detail else ""
     fix = _FIXES[place.state].format(path=place.path)
     return f"{place.path}:{place.line}: {place.code}: it points at {target}{detail}. Fix: {fix}."

@@ -148,6 +148,19 @@ def test_a_config_that_cannot_be_used_is_told_and_no_error(memory: Memory, tmp_p
 
 
 PICTURES = ("memories/notes/img.png", "memories/p/one/twice.png", "memories/p/two/twice.png")
+
+
+def test_pages_that_nobody_has_written_are_not_broken_links(tmp_path: Path) -> None:
+    (tmp_path / ".obsidian").mkdir()
+    (tmp_path / "n.md").write_text(
+        "---\nup: '[[Up]]'\n---\n[[Nope]] [[n#none]] [x](gone/x.md) [[n]]\n", "utf-8"
+    )
+    memory = mdmem.open(mdmem.init(tmp_path).root)
+    told = [each.severity for each in memory.check() if each.code == "dangling-link"]
+    found = memory.status()
+    assert (found.broken, found.unwritten) == (told.count("warning"), told.count("note")) == (2, 2)
+
+
 # Links of each kind that can be broken, and of each that only seems to be.
 LINKED = {
     "notes/a.md": "[r][x] [r2][x] [y][] [[gone]] [[gone]]\n\n[x]: gone.md\n[y]: b.md\n",

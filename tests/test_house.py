@@ -117,6 +117,7 @@ INLINE = {
         {
             "index.view",
             "index.code.citations",
+            "index.links.dialect",
             "index.links.lineage",
             "index.links.move",
             "index.links.outside",

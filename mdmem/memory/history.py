@@ -296,7 +296,7 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
         message += f" (by {entry.actor})"
     attachments = tuple(_take_attachments_back(outlook.vault, entry, files))
     told = entry.config if changes or attachments else None  # what it told the config holds for its files
-    config = _take_config_back(outlook.vault, told) if told else None
+    config = _take_config_back(outlook.vault, entry) if told else None
     return EditPlan(
         changes=changes,
         message=f"{'redo' if entry.undoes else 'undo'} {subject}: {message}",
@@ -310,14 +310,35 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     )
 
 
-def _take_config_back(vault: Vault, made: FileChange) -> ConfigChange | None:
-    """Return the change that takes back what was told to the config; None where that is not kept."""
-    hashes = (made.before, made.after)
+def _take_config_back(vault: Vault, entry: Entry) -> ConfigChange | None:
+    """Return the change that takes back what was told to the config; None where that is not kept.
+
+    What a later move changed there is taken back as it stands now.
+    """
+    told = _read_config_change(vault, entry)
+    if told is None or told.back is None:
+        return None
+    loses, (before, after) = told.gains, told.back
+    for later in reversed([*_list_later(vault, entry)]):
+        moved = _read_config_change(vault, later)
+        if moved and moved.back and len(moved.loses) == len(moved.gains):
+            renamed = dict(zip(moved.loses, moved.gains, strict=True))
+            # As long as nothing else was changed, the config gets its bytes back.
+            after = moved.back[1] if moved.back[0] == after and renamed.keys() <= {*loses} else after
+            loses = tuple(renamed.get(each, each) for each in loses)
+    return ConfigChange(told.loses, loses, (before, after))
+
+
+def _read_config_change(vault: Vault, entry: Entry) -> ConfigChange | None:
+    """Return what a change told the config, with the hashes before and after; None where that is not kept."""
+    if entry.config is None:
+        return None
+    hashes = (entry.config.before, entry.config.after)
     kept = [vault.store.kept(digest) if digest else None for digest in hashes]
     if any(digest and not content for digest, content in zip(hashes, kept, strict=True)):
         return None
     before, after = (content.data.decode() if content else "" for content in kept)
-    return find_change(after, before)._replace(back=hashes)
+    return find_change(before, after)._replace(back=hashes)
 
 
 def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:

@@ -331,8 +331,8 @@ def test_undo_of_an_import_follows_its_folder_or_changes_nothing(
     assert [*files_of(vault_root / "notes")] == ["wiki/n.md", "wiki/p.png"]
     (source / "twin.md").write_text("![p](p.png)\n")
     done = memory.import_("obsidian", source, to="notes/two")
-    told = config.read_text()
     memory.mv("notes/two", "notes/three")
+    told = config.read_text()
     with pytest.raises(
         UndoConflict, match=r"notes/two/.*\.md: moved since by .*, with others that held the same"
     ):

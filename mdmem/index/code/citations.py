@@ -545,9 +545,11 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
 
     def edits(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
         _, citation, citing, judgement = judged
-        fits = (OK, UNCHANGED, *((CHANGED,) if accept else ()))
+        fits = (OK, UNCHANGED, UNKNOWN, *((CHANGED,) if accept else ()))
         if judgement.state not in fits or not (citation.first or citation.symbol):
             return
+        if judgement.state == UNKNOWN and workspace.is_cut_off(citing, citation.line):
+            return  # it may be stale already
         if judgement.state == CHANGED:
             # What has been read is what stands there now.
             yield from _repoint(workspace, judged)

@@ -107,7 +107,7 @@ class Notes(KindVerbs[R]):
             # No base is compared here: whoever appends does not mind what was added in between.
             before = self._vault.find(path)
             grown = before or parse(path, history.encoded(path, first), self._vault.config.limits)
-            same = [s for s in grown.sections if title and _is_titled(s.heading, title)]
+            same = [s for s in grown.sections if _is_titled(s.heading, title)] if title else []
             if same:
                 edits = section.append_within(grown, same[-1], text)
             else:

@@ -246,10 +246,19 @@ class Repository:
         words = os.fsdecode(self.require(query, "look for renamed files")).split("\0")
         return tuple(Renamed(*names) for _, _, names in read_statuses(iter(words)))
 
-    def find_missing(self) -> list[str]:
-        """List the files of the index that the work tree lacks."""
-        printed = self.require(["ls-files", "--deleted", "-z", "--full-name"], "list the files", self.top)
-        return sorted(set(map(os.fsdecode, filter(None, printed.split(b"\0")))))
+    def find_missing(self, commit: str) -> list[str]:
+        """List the files of a commit that the work tree lacks, whether the index has them or not."""
+        query = [
+            "diff-index",
+            "--no-renames",
+            "--diff-filter=D",
+            "--name-only",
+            "-z",
+            _require_id(commit),
+            "--",
+        ]
+        printed = self.require(query, "list the files", self.top)
+        return sorted(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def tracked(self, name: str) -> int:
         """Return how many files at or below `name` are in the index."""

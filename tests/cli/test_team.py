@@ -107,8 +107,8 @@ def test_store_copy_that_is_killed_goes_on(server: Server, tmp_path: Path) -> No
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_store_copy_that_is_killed_twenty_times_goes_on(server: Server, tmp_path: Path) -> None:
-    copy_and_kill(server, tmp_path, kills=20)
+def test_store_copy_that_is_killed_fifty_times_goes_on(server: Server, tmp_path: Path) -> None:
+    copy_and_kill(server, tmp_path, kills=50)
 
 
 def copy_and_kill(server: Server, folder: Path, kills: int) -> None:

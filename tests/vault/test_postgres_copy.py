@@ -192,7 +192,7 @@ def test_a_copy_equals_its_store(server: Server, drawn: list[Act]) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(1000))
 @given(st.lists(acts, min_size=2, max_size=12))
 def test_a_copy_equals_its_store_in_many_ways(server: Server, drawn: list[Act]) -> None:
     check_copy(server, drawn)

@@ -183,9 +183,10 @@ MOST_FILES = 250_000
 _KEPT = 512
 _OTHER_NAMESPACE = "it is in another namespace"
 # Behind this many files, the history of their whole folder is cheaper than a process for each.
-_FEW_BLAMES = 8
+_FEW_BLAMES = 7
 _MOST_RENAMES = 20
 _MOST_MISSING = 1_000
+_FEW_MISSING = 50  # of more, only files that are the same are paired: each new one is compared with each
 _SAME_SHARE = 0.5  # of the lines, above which two files are one that was renamed, as for git
 _REMOVALS = "removals.sqlite"
 _HURRIED_SECONDS = 0.5  # for the history, where nobody may be kept waiting
@@ -456,33 +457,36 @@ class Workspace:
     def _blame_lines(self, path: str) -> tuple[str | None, ...]:
         if self.repository is None:
             return ()
-        return self._ask_git((), self.repository.blame, self.repository.name(self._committed_path(path)))
+        committed = self._committed_path(path)
+        if self.head and not self.then(self.head, committed):
+            return ()  # it is not committed: nothing to ask
+        return self._ask_git((), self.repository.blame, self.repository.name(committed))
 
     def _find_committed_path(self, path: str) -> str:
         """Return the name that the head has for a file: another one, where it was renamed since."""
         repository, head, now = self.repository, self.head, self.current(path)
         if not repository or not head or not isinstance(now, Source) or self.then(head, path):
             return path
-        name, lines = repository.name(path), set(now.lines)
-        for pair in self._renames(head):
-            if pair.new == name:
-                return repository.path(pair.old) or path
+        lines, missing = frozenset(now.lines), self._missing(os.path.splitext(path)[1])
+        if lines in missing:
+            return missing[lines]
         best, share = path, _SAME_SHARE
-        for old, kept in self._missing(os.path.splitext(path)[1]).items():
+        for kept, old in missing.items() if len(missing) <= _FEW_MISSING else ():
             same = len(lines & kept) / max(len(lines | kept), 1)
             if same > share:
                 best, share = old, same
         return best
 
-    def _read_missing(self, suffix: str) -> dict[str, set[str]]:
-        """Return the lines of files of a suffix that the head has and the work tree lacks, by their paths."""
+    def _read_missing(self, suffix: str) -> dict[frozenset[str], str]:
+        """Return the paths of files of a suffix that the head has and the work tree lacks, by their lines."""
         repository, head = self.repository, self.head
         if repository is None or head is None:
             return {}
-        names = [name for name in self._ask_git([], repository.find_missing) if name.endswith(suffix)]
+        missing = self._ask_git([], repository.find_missing, head)
+        names = [name for name in missing if name.endswith(suffix)]
         paths = filter(None, map(repository.path, names[:_MOST_MISSING]))
         found = {path: self.then(head, path) for path in paths}
-        return {path: set(source.lines) for path, source in found.items() if source is not None}
+        return {frozenset(source.lines): path for path, source in found.items() if source is not None}
 
     def _follow_renames(self, path: str) -> Followed:
         """Return where a file that is gone went, as far as git can tell."""

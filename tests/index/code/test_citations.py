@@ -924,7 +924,7 @@ def test_many_notes_need_few_processes_and_get_the_same_answers(
     assert together == alone
     assert {judgement.state for judgement in alone} == {"moved", "ok"}
     assert len({judgement.against for judgement in alone}) == 3
-    assert started() <= 18  # two of them ask what a note that is not committed was called before
+    assert started() <= 16
 
 
 @pytest.mark.parametrize("digits", ["sha1", "sha256"])

@@ -191,6 +191,7 @@ class LocalStore:
         return walk(self.root, parts, suffixes, mounts, namespace.holds if namespace.hides else None)
 
     def names(self, folder: str) -> list[str]:
+        """See `Store.names`."""
         parts = folder.split("/") if folder else ()
         names = [path for path in self.mounts if path.rpartition("/")[0] == folder]
         with contextlib.suppress(OSError), files.opened(self.root, parts) as descriptor:
@@ -198,9 +199,11 @@ class LocalStore:
         return [unicodedata.normalize("NFC", name.rpartition("/")[2]) for name in names]
 
     def stands(self, path: str) -> bool:
+        """See `Store.stands`."""
         return os.path.lexists(os.path.join(self.root, path)) or path in self.mounts
 
     def spelled(self, path: str) -> str:
+        """See `Store.spelled`."""
         if path.isascii() or path in self.mounts:
             return ""
         return "/".join(files.spelled(self.root, path.split("/")))
@@ -218,6 +221,7 @@ class LocalStore:
         return Journal(self.root, self.place, self.trash)
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
+        """See `Store.commit`."""
         self._refuse_past_copy(steps[0].path)
         try:
             self.journal.commit(entry, steps)
@@ -230,10 +234,12 @@ class LocalStore:
             raise EditRefused(path=path, reason=reason, remedy="change the vault itself")
 
     def entries(self, folder: str = "") -> Iterator[Entry]:
+        """See `Store.entries`."""
         entries = self.trash.entries()
         return (each for each in entries if any(is_under(file.path, folder) for file in each.files))
 
     def kept(self, digest: str) -> Content | None:
+        """See `Store.kept`."""
         return self.trash.kept(digest)
 
     @property
@@ -248,6 +254,7 @@ class LocalStore:
     # -- logs ---------------------------------------------------------------------------------------------
 
     def log(self, path: str) -> contextlib.AbstractContextManager[LogFile]:
+        """See `Store.log`."""
         return LogFile(self.root, path).opened(writing=False)
 
     @contextlib.contextmanager
@@ -282,6 +289,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
+        """See `Store.writing`."""
         with self.locked(LOCK_SECONDS):
             self._recover_journal()
             yield

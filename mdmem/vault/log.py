@@ -327,12 +327,14 @@ class LogFile:
         self._descriptor, self.size, self.identity, self.holes = None, 0, (), ()
 
     def read(self, start: int, end: int) -> bytes:
+        """See `Log.read`."""
         if self._descriptor is None or start >= end:
             return b""
         with files.translated(self.path, "read it"):
             return os.pread(self._descriptor, end - start, start)
 
     def append(self, lines: Sequence[bytes]) -> None:
+        """See `Log.append`."""
         if any(b"\n" in line for line in lines):
             raise ValueError("a line must not contain a line end")
         if not lines:
@@ -388,6 +390,7 @@ class LogFile:
         self._close_log()
 
     def bring_back(self, path: str) -> None:
+        """See `Log.bring_back`."""
         *folders, name = path.split("/")
         with (
             files.translated(self.path, "bring it back"),
@@ -402,6 +405,7 @@ class LogFile:
             os.fsync(aside)
 
     def purge(self, path: str) -> None:
+        """See `Log.purge`."""
         *folders, name = path.split("/")
         with files.translated(self.path, "purge it"), files.opened(self._root, folders) as aside:
             files.remove(aside, name)

@@ -224,6 +224,7 @@ class PostgresStore(LocalStore):
         return {}
 
     def stands(self, path: str) -> bool:
+        """See `Store.stands`."""
         return not path or super().stands(path)
 
     def _make_local(self) -> None:
@@ -274,6 +275,7 @@ class PostgresStore(LocalStore):
 
     @contextlib.contextmanager
     def steady(self) -> Iterator[None]:
+        """See `Store.steady`."""
         work = self._work
         if work.is_steady:
             yield
@@ -562,6 +564,7 @@ class PostgresStore(LocalStore):
         return connection
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
+        """See `Store.commit`."""
         own, vault = self._work, self.address.vault
         connection = own.connection or self._lock_head(own.stack)
         self._refuse_raced(connection, steps)
@@ -635,6 +638,7 @@ class PostgresStore(LocalStore):
                 self._note_state(notes, known._replace(seq=seq, id=entry.id))
 
     def entries(self, folder: str = "") -> Iterator[Entry]:
+        """See `Store.entries`."""
         return self._read_entries(1 << 62, folder)
 
     def _read_entries(self, end: int, folder: str = "") -> Iterator[Entry]:
@@ -653,6 +657,7 @@ class PostgresStore(LocalStore):
                 return
 
     def kept(self, digest: str) -> Content | None:
+        """See `Store.kept`."""
         statement = "SELECT data FROM mdmem.content WHERE vault = %s AND hash = %s"
         with self.database.translated("read a version"):
             rows = self.database.ask(statement, [self.address.vault, digest])
@@ -673,6 +678,7 @@ class PostgresStore(LocalStore):
     # -- logs ---------------------------------------------------------------------------------------------
 
     def log(self, path: str) -> contextlib.AbstractContextManager[LogFile]:
+        """See `Store.log`."""
         self.recover()
         return super().log(path)
 

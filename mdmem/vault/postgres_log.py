@@ -83,6 +83,7 @@ class PostgresLog(LogFile):
         self._mark = os.urandom(8).hex()
 
     def read(self, start: int, end: int) -> bytes:
+        """See `Log.read`."""
         if self.is_replaced:
             return b""
         added = self.added[max(0, start - self.start) : max(0, end - self.start)]
@@ -121,6 +122,7 @@ class PostgresLog(LogFile):
         return position
 
     def put_aside(self, path: str, lines: Iterable[bytes] | None = None) -> None:
+        """See `Log.put_aside`."""
         fresh = "" if lines is None else os.urandom(8).hex()
         size = 0 if lines is None else self._add_chunks(fresh, 0, join_blocks(lines))
         if self.identifier:
@@ -128,11 +130,13 @@ class PostgresLog(LogFile):
         self._become(fresh, size)
 
     def bring_back(self, path: str) -> None:
+        """See `Log.bring_back`."""
         identifier, size = lock_log(self._connection, self._vault, path)
         self._give(path, "", 0)
         self._become(identifier, size)
 
     def purge(self, path: str) -> None:
+        """See `Log.purge`."""
         identifier, _ = lock_log(self._connection, self._vault, path)
         statement = "DELETE FROM mdmem.chunk WHERE vault = %s AND log = %s"
         self._connection.execute(statement, [self._vault, identifier])

@@ -47,9 +47,11 @@ class PostgresVectors:
 
     @property
     def dims(self) -> int:
+        """See `Vectors`."""
         return self._type[0]
 
     def put(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        """See `Vectors`."""
         own = self._vault, self._owner
         # Always in the same order, so that two servers cannot block each other for ever.
         rows = [(*own, key, self.model, self._write(vectors[key])) for key in sorted(vectors)]
@@ -76,6 +78,7 @@ class PostgresVectors:
             self._change("forget vectors", _REMOVE, [(self._vault, self._owner, [*keys])])
 
     def compare(self, vector: Sequence[float], keys: Collection[str]) -> Mapping[str, float]:
+        """See `Vectors`."""
         query, values = f"{_COMPARE.format(self._type[1])} AND key = ANY(%s)", self._name_own(vector)
         with self._database.translated("compare vectors"):
             return dict(self._database.ask(query, [*values, [*keys]]))

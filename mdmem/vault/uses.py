@@ -83,18 +83,22 @@ class FolderUses:
         self._find_folder = find_folder
 
     def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
+        """See `UseTable.add`."""
         with self._opened() as database:
             database.executemany(_ADD, [(namespace, path, moment) for path in paths])
 
     def list_counts(self, path: str | None = None) -> Sequence[UseCount]:
+        """See `UseTable.list_counts`."""
         with self._opened() as database:
             return [UseCount(*row) for row in database.execute(_LIST, [path])]
 
     def forget(self, path: str) -> None:
+        """See `UseTable.forget`."""
         with self._opened() as database:
             database.execute("DELETE FROM uses WHERE path = ?", [path])
 
     def put(self, rows: Iterable[UseCount]) -> None:
+        """See `UseTable.put`."""
         with self._opened() as database:
             database.executemany(_PUT, rows)
 
@@ -118,6 +122,7 @@ class PostgresUses:
         self._database, self._vault = database, database.address.vault
 
     def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
+        """See `UseTable.add`."""
         # Always in the same order, so that two servers cannot block each other for ever.
         rows = [(self._vault, path, namespace, moment) for path in sorted(paths)]
         with self._database.translated("count uses"), self._database.begun() as connection:
@@ -126,15 +131,18 @@ class PostgresUses:
             connection.execute("COMMIT")
 
     def list_counts(self, path: str | None = None) -> Sequence[UseCount]:
+        """See `UseTable.list_counts`."""
         with self._database.translated("read its uses"):
             return [UseCount(*row) for row in self._database.ask(_LIST_USES, [self._vault, path])]
 
     def forget(self, path: str) -> None:
+        """See `UseTable.forget`."""
         with self._database.translated("forget uses"), self._database.begun() as connection:
             connection.execute("DELETE FROM mdmem.use WHERE vault = %s AND path = %s", [self._vault, path])
             connection.execute("COMMIT")
 
     def put(self, rows: Iterable[UseCount]) -> None:
+        """See `UseTable.put`."""
         values = [(self._vault, row.path, row.namespace, row.times, row.last) for row in rows]
         with self._database.translated("count uses"), self._database.begun() as connection:
             connection.cursor().executemany(_PUT_USE, values)

@@ -775,17 +775,17 @@ function showDay({changes, left_out}, {day}) {
 function showOverview({status, days, boxes, folders}) {
 	countProposals(status.proposals)
 	const width = main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft)
-	const figure = (name, number, view, what, kind = "b") =>
-		link(view, what && {what}, make(number ? kind : "b", number ?? 0), name)
+	const figure = (name, number, view, given) => link(view, given, make("b", number ?? 0), name)
+	const warn = (name, what) => link("list", {what}, make(status[what] ? "b.warning" : "b", status[what] ?? 0), name)
 	return [
 		make(
 			"div.figures",
-			figure("memories", status.memories, "list", "memories"),
+			figure("memories", status.memories, "list", {what: "memories"}),
 			figure("to review", status.uncommitted, "review"),
 			figure("proposals", status.proposals, "proposals"),
-			figure("stale citations", status.stale, "list", "stale", "b.warning"),
-			figure("broken links", status.broken, "list", "broken", "b.warning"),
-			figure("ambiguous links", status.ambiguous, "list", "ambiguous", "b.warning"),
+			warn("stale citations", "stale"),
+			warn("broken links", "broken"),
+			warn("ambiguous links", "ambiguous"),
 		),
 		status.setup.map(text => make("p.note", text)),
 		make("h2", "Who wrote when"),

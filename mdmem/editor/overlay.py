@@ -5,9 +5,11 @@ The rows of open memories are left out of each answer, and those that the open t
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import accumulate
+from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -282,12 +284,13 @@ class Overlay(View):
         mine = {path for path, each in self._open_rows(lambda each: each.tags) if is_under(each.key, wanted)}
         return sorted((*super().tagged(tag), *mine))
 
-    def field_values(self, key: str) -> list[tuple[str, Value]]:
-        """List the values of a field, each with its memory, in the order of the paths."""
-        rows = self._open_rows(lambda each: each.fields)
-        mine = [(path, field.value) for path, field in rows if field.key == key]
-        found = super().field_values(key)
-        return sorted((*found, *mine), key=lambda pair: pair[0]) if mine else found
+    def field_values(self, *keys: str) -> dict[str, list[tuple[str, Value]]]:
+        """List the values of each field, each with its memory, in the order of the paths."""
+        values = super().field_values(*keys)
+        for path, field in self._open_rows(lambda each: each.fields):
+            if field.key in values:
+                insort(values[field.key], (path, field.value), key=itemgetter(0))
+        return values
 
     def cited_paths(self) -> list[tuple[str, str, int]]:
         """List what memories cite: the memory, the path as cited, and whether it is that of a link."""

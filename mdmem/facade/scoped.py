@@ -662,9 +662,10 @@ class ScopedMemory(Kinds["Applied"]):
             results = index.text(find)  # which raises what has nothing to do with the vectors
             off = f"meaning: words alone: {meaning.note_failure(error)}"
         looked_into = [own] if request.within else [view for _, view in views]
-        unread = sum(is_under(path, request.within) for view in looked_into for path, _ in view.problems())
-        flawed = sum(is_under(path, request.within) for view in looked_into for path, _ in view.flaws())
-        results = replace(results, unread=unread, flawed=flawed)
+        found = [each for view in looked_into for each in view.damaged() if is_under(each[0], request.within)]
+        unread = [path for path, problem, _ in found if problem]
+        flawed = [path for path, _, flaw in found if flaw]
+        results = replace(results, unread=len(unread), flawed=len(flawed))
         wrong = filter(None, [results.unread_note, results.flawed_note, off])
         return replace(results, notes=(*unknown, *wrong, *results.notes))
 

@@ -373,13 +373,17 @@ class View:
 
     def problems(self) -> list[tuple[str, str]]:
         """List the files that cannot be read as memories, each with the reason."""
-        rows = self._document_rows("d.path, d.problem", "AND d.problem != '' ORDER BY d.path")
-        return [(self.inside(path), problem) for path, problem in rows]
+        return [(path, problem) for path, problem, _ in self.damaged() if problem]
 
     def flaws(self) -> list[tuple[str, str]]:
         """List the memories with frontmatter that cannot all be read, each with the reason."""
-        rows = self._document_rows("d.path, d.flaw", "AND d.flaw != '' ORDER BY d.path")
-        return [(self.inside(path), flaw) for path, flaw in rows]
+        return [(path, flaw) for path, _, flaw in self.damaged() if flaw]
+
+    def damaged(self) -> list[tuple[str, str, str]]:
+        """List what cannot all be read: path, why not as a memory, and why not all of its frontmatter."""
+        damaged = "AND (d.problem != '' OR d.flaw != '') ORDER BY d.path"
+        rows = self._document_rows("d.path, d.problem, d.flaw", damaged)
+        return [(self.inside(path), problem, flaw) for path, problem, flaw in rows]
 
     def seen_files(self) -> dict[str, list[int]]:
         """Return how the file of each memory was when it was indexed: the values of `Seen`."""
@@ -545,10 +549,13 @@ class View:
         rows = self.part_rows("sections", "d.path, x.n, x.path", "ORDER BY d.path, x.n")
         return [(self.inside(path), number, titles.rpartition("\n")[2]) for path, number, titles in rows]
 
-    def field_values(self, key: str) -> list[tuple[str, Value]]:
-        """List the values of a field, each with its memory, in the order of the paths."""
-        rows = self.part_rows("fields", "d.path, x.value", "AND x.key = ? ORDER BY d.path, x.n", (key,))
-        return [(self.inside(path), value) for path, value in rows]
+    def field_values(self, *keys: str) -> dict[str, list[tuple[str, Value]]]:
+        """List the values of each field, each with its memory, in the order of the paths."""
+        values: dict[str, list[tuple[str, Value]]] = {key: [] for key in keys}
+        rest = f"AND x.key IN ({', '.join('?' * len(keys))}) ORDER BY d.path, x.n"
+        for key, path, value in self.part_rows("fields", "x.key, d.path, x.value", rest, keys):
+            values[key].append((self.inside(path), value))
+        return values
 
     def granted(self, users: Collection[str], path: str) -> list[tuple[str, str | None]]:
         """List the memories that name a user in `access`: the path in the vault, and `access.until`.

@@ -69,7 +69,8 @@ def _judge_memories(view: View, now: datetime) -> Iterator[tuple[str, Mapping[st
 def list_memories(view: View) -> Iterator[tuple[str, Mapping[str, Any], str, str]]:
     """Yield each memory with the fields about its sources and bounds, its title and its day."""
     keys = {*FIELDS, *_SINCE, *DATE_FIELDS, "source", "valid_from", "valid_to", "expires"}
-    dated = {path for path, _ in view.field_values("date")}  # of the others, it is the day of the file
+    # Of memories without a date, it is the day of the file.
+    dated = {path for path, _ in view.field_values("date")["date"]}
     for path, _, _, values in view.memories(keys):
         day, title = (str(values.get(key, [""])[0] or "") for key in ("date", "title"))
         fields = {key: value for key, value in _nest_values(values).items() if value}

@@ -65,15 +65,16 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
     successors and contradictions are: they may have come only later.
     """
     states: dict[str, State] = {}
+    values = view.field_values(*Bounds._fields, _CONTRADICTIONS, _SUCCESSOR)
     for key, state in _STATES:
-        for path, value in view.field_values(key):
+        for path, value in values[key]:
             at = moment_of(value)
             if at is not None and _rules_out(key, at, moment):
                 states[path] = state
     if not is_past:
-        against = {path for path, value in view.field_values(_CONTRADICTIONS) if value}
+        against = (path for path, value in values[_CONTRADICTIONS] if value)
         states |= {path: "contradicted" for path in against if states.get(path) == "over"}
-        states |= dict.fromkeys(find_successors(view), "superseded")
+        states |= dict.fromkeys(find_successors(view) if values[_SUCCESSOR] else (), "superseded")
     return states
 
 
@@ -118,8 +119,6 @@ def read_moment(given: datetime | str | None, now: datetime) -> datetime:
 
 def find_successors(view: View) -> dict[str, str]:
     """Find what took the place of each superseded memory: by path, the path of its successor."""
-    if not view.field_values(_SUCCESSOR):
-        return {}
     from mdmem.index.links.lineage import find_circles, find_references  # noqa: PLC0415 - few are superseded
 
     successors = {
@@ -234,7 +233,7 @@ def sweep(view: View, within: str, now: datetime) -> EditPlan:
     What has expired and says neither is named in `left_out`: its `expires` may be about something else.
     """
     changes, left_out = [], []
-    for path in dict.fromkeys(path for path, _ in view.field_values("expires")):
+    for path in dict.fromkeys(path for path, _ in view.field_values("expires")["expires"]):
         document = view.vault.find(path) if is_under(path, within) else None
         if document is None or not has_passed(expiry_of(document), now):
             continue

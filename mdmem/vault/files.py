@@ -361,7 +361,7 @@ def status_of(path: str, *, follows: bool = False) -> os.stat_result | None:
 
 def size(folder: int, name: str) -> int:
     """Return the bytes of a regular file; 0 of anything else."""
-    status = _stat_place((folder, name))
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
@@ -449,12 +449,10 @@ def rejoin(staged: tuple[int, str], target: tuple[int, str]) -> None:
             remove(*aside)
         else:
             os.rename(aside[1], staged[1], src_dir_fd=aside[0], dst_dir_fd=staged[0])
-    if exists(*staged) and exists(*target) and os.path.samestat(_stat_place(staged), _stat_place(target)):
-        remove(*staged)
-
-
-def _stat_place(place: tuple[int, str]) -> os.stat_result:
-    return os.stat(place[1], dir_fd=place[0], follow_symlinks=False)
+    if exists(*staged) and exists(*target):
+        both = (os.stat(name, dir_fd=folder, follow_symlinks=False) for folder, name in (staged, target))
+        if os.path.samestat(*both):
+            remove(*staged)
 
 
 Waits: TypeAlias = "Callable[[], None] | None"

@@ -255,6 +255,8 @@ class Journal:
             if record == done:
                 if not self.trash.tells_of(entry):
                     self.trash.record(entry)
+                for seat in seats:
+                    self._discard_staged(seat.staged, seat.after)
                 self._finish_entry(seats, entry)
             else:
                 self.stayed += self._undo_steps(folders, seats, entry)
@@ -366,7 +368,6 @@ class Journal:
 
     def _finish_entry(self, seats: Sequence[_Seat], entry: Entry) -> None:
         for seat in seats:
-            self._discard_staged(seat.staged, seat.after)
             if seat.after is None:
                 self._prune_folders(seat.place)
         self.trash.settle(entry)

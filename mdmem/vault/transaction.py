@@ -91,7 +91,7 @@ class Transaction:
                 # All that need not wait is made before anything goes, so that a memory is always there for a
                 # program that takes no lock.
                 steps.sort(key=lambda step: step.after is not None and gone.meets(step.path))
-            entry = self._make_entry(steps, plan.message)
+            entry = new_entry(self.actor, plan.message, changed_by(steps))
             entry = entry._replace(undoes=plan.undoes, redoes=plan.redoes)
             try:
                 self._commit_steps(entry, steps)
@@ -130,9 +130,6 @@ class Transaction:
             if not gone.frees(path):
                 raise
             return None
-
-    def _make_entry(self, steps: Sequence[Step], message: str) -> Entry:
-        return new_entry(self.prepared.plan.actor or self.actor, message, changed_by(steps))
 
     def _make_steps(self, merged: list[str], gone: _Gone) -> Iterator[Step]:
         for change, planned in zip(self.prepared.plan.changes, self.prepared.afters, strict=True):
@@ -240,7 +237,7 @@ class Transaction:
                 return now.data if now else b""
             united = self._merge_contents(path, base, now.data, late)
             again = Step(path=step.path, before=now, after=united, spelled=step.spelled)
-            entry = self._make_entry([again], f"keep what another program wrote to {path}")
+            entry = new_entry(self.actor, f"keep what another program wrote to {path}", changed_by([again]))
             try:
                 self._commit_steps(entry, [again])
             except Raced as race:

@@ -506,7 +506,8 @@ class Vault:
         """Return a plan as it would be written, without the secrets that it may not add; write nothing."""
         for each in plan.steps or (plan,):
             refuse_paths(each, self.suffixes)
-        self._refuse_outside(plan)
+        for path in plan.paths:  # refuses what is not of this namespace; of shared ones, see `facade.sharing`
+            self._full_path(check_folder(path))
         self.new_names().refuse(plan)
         prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:
@@ -522,11 +523,6 @@ class Vault:
         if findings:
             raise Invalid(findings=tuple(told(findings)))
         return prepared
-
-    def _refuse_outside(self, plan: EditPlan) -> None:
-        """Refuse what is not of this namespace; of shared memories, see `mdmem.facade.sharing`."""
-        for path in plan.paths:
-            self._full_path(check_folder(path))
 
     def new_names(self) -> NewNames:
         """Return what refuses the new names of one plan that not every system can hold."""
@@ -556,7 +552,7 @@ class Vault:
         return Transaction(
             prepared=prepared,
             namespace=self.namespace,
-            actor=self.actor,
+            actor=prepared.plan.actor or self.actor,
             limits=self.config.limits,
             store=self.store,
             check=self._refuse_new_findings,

@@ -53,7 +53,7 @@ class LineageReference(NamedTuple):
 
 def find_references(view: View, key: str) -> Iterator[LineageReference]:
     """Find what memories name in the field `key` of lineage, in the order of their paths."""
-    for path, value in view.field_values(key):
+    for path, value in view.field_values(key)[key]:
         yield from references_in(view, path, "" if value is None else str(value))
 
 

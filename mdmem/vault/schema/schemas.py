@@ -98,7 +98,12 @@ class Schemas:
         schema of this name), else that of the folder it stands in (below users, projects and resources), else
         `memory`.
         """
-        return self._find_named(document) or self._by_place(document.path)
+        if named := self._find_named(document):
+            return named
+        kind = kind_at(document.path, self._kinds.values())
+        if kind is WORKING and self._working:
+            return self._working
+        return kind.schema if kind else DEFAULT_SCHEMA
 
     def _find_named(self, document: Document) -> str | None:
         """Return the name of the schema that the `$schema` or the `type` of a memory names."""
@@ -108,12 +113,6 @@ class Schemas:
             return named
         name = self._kinds[kind].schema if kind in self._kinds else kind
         return name if name in self._catalog.names else None
-
-    def _by_place(self, path: str) -> str:
-        kind = kind_at(path, self._kinds.values())
-        if kind is WORKING and self._working:
-            return self._working
-        return kind.schema if kind else DEFAULT_SCHEMA
 
     def is_data(self, document: Document) -> bool:
         """Return whether a file is JSON that follows no schema of the vault: nothing in it is judged.

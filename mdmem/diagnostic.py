@@ -6,7 +6,6 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -75,8 +74,7 @@ def find_toml_place(text: str, error: Exception) -> Position | None:
     return Position(text.count("\n") + 1, len(text) - text.rfind("\n")) if place else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One finding in one memory.
 
     Attributes:
@@ -109,7 +107,7 @@ class Diagnostic:
 
     def for_agent(self) -> Diagnostic:
         """Return the finding as an agent is told it: not how a person would let a secret pass."""
-        return replace(self, hint=SECRETS_HINT) if self.code == SECRETS else self
+        return self._replace(hint=SECRETS_HINT) if self.code == SECRETS else self
 
     def json_shape(self) -> dict[str, Any]:
         """Return the finding as a JSON object."""
@@ -170,8 +168,7 @@ def told(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     severities = [following.severity, *(finding.severity for finding in rest)]
     return [
         *found,
-        replace(
-            following,
+        following._replace(
             code="more",
             message=f"{len(severities):,} more findings are left out",
             hint="fix these first",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import FrozenInstanceError, dataclass, fields, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import pytest
@@ -56,19 +56,19 @@ def test_a_finding_is_an_object_in_json() -> None:
 
 
 def test_equal_findings_are_one_in_a_set_and_come_back_from_another_process() -> None:
-    assert {FINDING, replace(FINDING)} == {FINDING}
-    assert replace(FINDING, severity="warning") != FINDING
+    assert {FINDING, FINDING._replace()} == {FINDING}
+    assert FINDING._replace(severity="warning") != FINDING
     assert pickle.loads(pickle.dumps(FINDING)) == FINDING
 
 
-@cases("name", [field.name for field in fields(FINDING)])
+@cases("name", FINDING._fields)
 def test_a_finding_cannot_be_changed(name: str) -> None:
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         setattr(FINDING, name, "another")
 
 
 def test_of_very_many_findings_the_first_are_told_and_how_many_more_there_are() -> None:
-    findings = [replace(FINDING, rule=str(number), severity="warning") for number in range(1_001)]
+    findings = [FINDING._replace(rule=str(number), severity="warning") for number in range(1_001)]
     assert told(findings[:-1]) == findings[:-1]
     *first, last = told([*findings, FINDING])
     assert first == findings[:1_000]

@@ -6,7 +6,6 @@ A fix that would be refused, or that would not end its finding, is not offered.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -144,7 +143,7 @@ class _Fixing:
             yield self._edit(f"Link to {edits[0].new}, where it has moved", edits, is_preferred=True)
             if len(plan.changes) > 1 or len(here[0].edits) > 1:
                 title = "Change all links to what other programs have moved"
-                yield Fix(title, replace(plan, message=title), self._found.code)
+                yield Fix(title, plan._replace(message=title), self._found.code)
 
     def _name_nearest(self, link: Link) -> Iterator[Fix]:
         wanted = stem_keys(link.target)[0]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -572,8 +571,8 @@ def plan_moves(around: Overlay, moves: Mapping[str, str]) -> EditPlan:
         if old != root and is_under(old, root) and is_under(new, root) and os.path.isdir(old)
     }
     plan = move_files(around, inside, outside, folders)
-    edited = tuple(replace(change, move_to=None) for change in plan.changes if change.edits)
-    return replace(plan, changes=edited, left_out=(*plan.left_out, *left_out))
+    edited = tuple(change._replace(move_to=None) for change in plan.changes if change.edits)
+    return plan._replace(changes=edited, left_out=(*plan.left_out, *left_out))
 
 
 def _list_inside(

@@ -7,7 +7,6 @@ end of the memory that is named. An object fills in the kind's template, which m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -188,7 +187,7 @@ class Kinds(Verbs[R], Generic[R]):
             proposed = self._find_verb("inbox.propose_each")(found.proposed)()
             message = f"supersede {len(made)}, {proposed.message}" if made else proposed.message
             left_out = (*proposed.left_out, *found.left_out)
-            return replace(together((*made, proposed), message), left_out=left_out)
+            return together((*made, proposed), message)._replace(left_out=left_out)
 
         return self._run(build)
 
@@ -208,7 +207,7 @@ class Kinds(Verbs[R], Generic[R]):
         def build() -> EditPlan:
             plan, drafts = revoke(self._view(), source)
             proposed = self._find_verb("inbox.propose_each")(drafts)()
-            return replace(together((plan, proposed), plan.message), left_out=proposed.left_out)
+            return together((plan, proposed), plan.message)._replace(left_out=proposed.left_out)
 
         return self._run(build)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 from mdmem.document.document import Document
@@ -176,7 +175,7 @@ class GrantedVault(Vault):
             if now is None:
                 raise MemoryNotFound(path=change.path)
             self._refuse_beyond(now, None if change.move_to else after)
-        plan = replace(prepared.plan, actor="")  # it is the user, whoever made the plan
+        plan = prepared.plan._replace(actor="")  # it is the user, whoever made the plan
         return super()._run_prepared(prepared._replace(plan=plan), may_merge=False)
 
     def _refuse_beyond(self, now: Document, after: Document | None) -> None:

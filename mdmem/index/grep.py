@@ -6,7 +6,7 @@ import importlib
 import os
 import stat
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -57,7 +57,7 @@ class Hits(Iterator["Hit"]):
 
     def __next__(self) -> Hit:
         hit = next(self._hits)
-        return replace(hit, path=f"{self.prefix}{hit.path}") if self.prefix else hit
+        return hit._replace(path=f"{self.prefix}{hit.path}") if self.prefix else hit
 
     def close(self) -> None:
         """End the search; there are no further hits."""
@@ -73,7 +73,7 @@ class Hits(Iterator["Hit"]):
 
         A search that ended at its limit, or was closed, may lack some.
         """
-        return tuple(replace(each, path=f"{self.prefix}{each.path}") for each in self._search.findings)
+        return tuple(each._replace(path=f"{self.prefix}{each.path}") for each in self._search.findings)
 
 
 def _check_arguments(pattern: str, globs: Sequence[str], context: int, limit: int | None) -> None:
@@ -179,7 +179,7 @@ class GrepRun:
             for count, (hit, rest) in enumerate(self._read_hits(matches), 1):
                 if count == self.limit:
                     further = sum(1 for _ in islice(rest, COUNTED))
-                    yield replace(hit, left_out=min(COUNTED, further + _count_up_to_most(matches)))
+                    yield hit._replace(left_out=min(COUNTED, further + _count_up_to_most(matches)))
                     return
                 yield hit
         finally:

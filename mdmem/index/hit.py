@@ -6,10 +6,9 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.moment import DAY
 from mdmem.document.text.lines import LINE_END
@@ -43,8 +42,7 @@ MONTHS = (
 _NAMED_DAY = regex(rf"(?<![0-9]){DAY}(?![0-9])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(NamedTuple):
     """One line that a search found.
 
     Attributes:

@@ -234,9 +234,9 @@ def search(
     reader = _MemoryReader(scorer, Matcher(query, scorer.worth), read, headings, layers, request.context)
     admission = _Admission.of(layers, {} if request.any_state else states, wanted)
     chosen, left_out = _choose_hits(scorer, reader, admission, request)
-    hits = [replace(hit, state=states.get(hit.path, "")) for _, hit in chosen]
+    hits = [hit._replace(state=states.get(hit.path, "")) for _, hit in chosen]
     if hits and left_out:
-        hits[-1] = replace(hits[-1], left_out=left_out)
+        hits[-1] = hits[-1]._replace(left_out=left_out)
     notes = [*scorer.notes, *([asked] if isinstance(asked, str) else [])]
     if near:
         notes += near.list_notes(view.passage_count)
@@ -339,10 +339,10 @@ def within_budget(results: Results, tokens: int) -> Results:
             left -= cost
         else:
             left_out_tokens += cost
-    hits = [replace(hit, left_out=0) for hit in compress(results.hits, fits)]
+    hits = [hit._replace(left_out=0) for hit in compress(results.hits, fits)]
     left_out = results.left_out + len(results.hits) - len(hits)
     if hits and left_out:
-        hits[-1] = replace(hits[-1], left_out=left_out)
+        hits[-1] = hits[-1]._replace(left_out=left_out)
     return replace(
         results,
         hits=tuple(hits),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -288,7 +287,7 @@ def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
         return plan
     default, now, limits = vault.config.working.ttl_seconds, utc_now(), vault.config.limits
     changes = tuple(_renew_change(c, default, now, limits) if is_working(c.path) else c for c in plan.changes)
-    return replace(plan, changes=changes)
+    return plan._replace(changes=changes)
 
 
 def _renew_change(change: Change, default: int, now: datetime, limits: Limits) -> Change:
@@ -301,5 +300,5 @@ def _renew_change(change: Change, default: int, now: datetime, limits: Limits) -
     if result is after:
         return change
     if is_whole or before is None:
-        return replace(change, content=result.data)
-    return replace(change, edits=tuple(between(before.text, result.text)))
+        return change._replace(content=result.data)
+    return change._replace(edits=tuple(between(before.text, result.text)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice, takewhile
 
 from mdmem.document.arguments import complete_id
@@ -354,7 +353,7 @@ def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
         if begun.path != move.move_to:
             moves.append(changed)
     changes = (
-        replace(first, content=lasts[path].content, delete=lasts[path].delete)
+        first._replace(content=lasts[path].content, delete=lasts[path].delete)
         for path, first in firsts.items()
         if lasts[path].content != (first.before.data if first.before else None)
     )
@@ -472,7 +471,7 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
         if digest != file.after:
             data = _content_without(vault, entry, file, data, now)
     change = Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
-    yield replace(change, as_it_was=True)
+    yield change._replace(as_it_was=True)
 
 
 def _follow_moves(outlook: _Outlook, entry: Entry, file: FileChange) -> FileChange:

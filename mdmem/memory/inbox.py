@@ -114,7 +114,7 @@ class Inbox(KindVerbs[R]):
         new = proposals.new_proposal(verb, **{**clean, "sources": tuple(clean["sources"])})
         # Called before anything is built: a plan may be built again under the lock, a template never is.
         change = proposals.bind_verb(new, self._find_verb)
-        return self._run(lambda: dataclasses.replace(self._propose_plan(new, change), warnings=warnings))
+        return self._run(lambda: self._propose_plan(new, change)._replace(warnings=warnings))
 
     def propose_each(self, drafts: Iterable[ProposalDraft]) -> R:
         """Propose several changes at once; `left_out` names those that the config leaves no room for."""
@@ -135,7 +135,7 @@ class Inbox(KindVerbs[R]):
         if left_out:
             left_out.append("accept, reject or sweep some proposals, or raise [capture] max_open")
         message = f"propose {sum(bool(plan.changes) for plan in plans)} changes"
-        return dataclasses.replace(together(plans, message), left_out=tuple(left_out))
+        return together(plans, message)._replace(left_out=tuple(left_out))
 
     def _propose_plan(self, new: Proposal, verb: Build) -> EditPlan:
         now, settings = self._clock(), self._vault.config.capture
@@ -179,7 +179,7 @@ class Inbox(KindVerbs[R]):
             changes = (*plan.changes, deletion(now))
             warnings = (*plan.warnings, *_list_off(plan, limits))
             message = f"accept {found.id}: {plan.message}"
-            return dataclasses.replace(plan, changes=changes, message=message, warnings=warnings)
+            return plan._replace(changes=changes, message=message, warnings=warnings)
 
         return self._run(build)
 

@@ -8,7 +8,6 @@ outside of the namespace, or another proposal.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -406,7 +405,7 @@ def attributed(vault: Vault, plan: EditPlan, sources: Sequence[str]) -> EditPlan
         if after and known is not None and new and len(known) < MOST_SOURCES:
             source = {"type": "conversation", "ids": [*known, *new][:MOST_SOURCES]}
             content = spliced(after, set_field(after, ("source",), source)).data
-            changes.append(dataclasses.replace(change, content=content, edits=(), merge=False))
+            changes.append(change._replace(content=content, edits=(), merge=False))
         else:
             changes.append(change)
-    return dataclasses.replace(plan, changes=tuple(changes))
+    return plan._replace(changes=tuple(changes))

@@ -7,7 +7,6 @@ returns what was applied; `memory.plan.replace(…)` returns the plan, and nothi
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -509,9 +508,7 @@ class Verbs(KindVerbs[R]):
             left = (*plan.left_out, *refused, *self._describe_hidden(folders))
             in_vault = {self._vault.folder(old): self._vault.folder(new) for old, new in folders.items()}
             told = follow_moves(self._vault.config, in_vault)
-            return dataclasses.replace(
-                plan, message=message, attachments=tuple(files), left_out=left, config=told
-            )
+            return plan._replace(message=message, attachments=tuple(files), left_out=left, config=told)
 
         return self._run(build)
 
@@ -727,7 +724,7 @@ class Verbs(KindVerbs[R]):
             except AlreadyExists as error:
                 raise error.but(remedy="give another path, or edit the memory that is there") from None
             made = plan.changes[0].after(self._vault.config.limits)
-            return dataclasses.replace(plan, warnings=self._vault.schemas.misplaced(made) if made else ())
+            return plan._replace(warnings=self._vault.schemas.misplaced(made) if made else ())
 
         return self._run_renewed(build)
 
@@ -773,9 +770,8 @@ class Verbs(KindVerbs[R]):
         def build() -> EditPlan:
             found = dict.fromkeys(path for name in names for path in self._list_restorable(name, hash))
             plans = [restored(self._vault, path, hash) for path in found]
-            return dataclasses.replace(
-                plans[0], changes=together(plans, "").changes, message=f"restore {first_of(names, _NAMED)}"
-            )
+            changes = together(plans, "").changes
+            return plans[0]._replace(changes=changes, message=f"restore {first_of(names, _NAMED)}")
 
         return self._run(build)
 
@@ -802,7 +798,7 @@ class Verbs(KindVerbs[R]):
         # Named once: built again under the lock, it must not become what somebody changed meanwhile.
         entries = history.find_changes(self._vault, change, count, own)
         newer = "" if change else history.describe_newer(self._vault, entries)
-        return self._run(lambda: dataclasses.replace(history.undone(self._vault, entries), newer=newer))
+        return self._run(lambda: history.undone(self._vault, entries)._replace(newer=newer))
 
     def redo(self, *, count: int = 1, own: Collection[str] | None = None) -> R:
         """Put back what your last `undo` took, unless something was changed since; again, the one before.

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -207,7 +207,7 @@ class _Rejection:
                 self._move_back(self._now, change) if change.path == self._path else change
                 for change in plan.changes
             )
-            return replace(plan, changes=changes, message=message, brings_back=True)
+            return plan._replace(changes=changes, message=message, brings_back=True)
         return EditPlan(changes=(self._take_back(),), message=message, brings_back=True)
 
     def _take_back(self) -> Change:
@@ -232,7 +232,7 @@ class _Rejection:
             if merged.text is None:
                 raise self._refuse("its links are in what is rejected: reject its new name alone first")
             text = merged.text
-        return replace(moved, edits=tuple(between(now.text, self._settle(text).decode())), as_it_was=True)
+        return moved._replace(edits=tuple(between(now.text, self._settle(text).decode())), as_it_was=True)
 
     def _require_base(self) -> Document:
         if self._base is None:

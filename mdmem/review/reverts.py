@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 
@@ -91,7 +90,7 @@ def _make_plan(
     if refused or not (changes or moves):
         reasons = [*refused.values()] or skipped or ["nothing that it changed is still there"]
         raise RevertRefused(what=what, reasons=tuple(reasons))
-    back = tuple(replace(change, as_it_was=True) for change in changes)
+    back = tuple(change._replace(as_it_was=True) for change in changes)
     return EditPlan(changes=back, message=message, left_out=tuple(skipped), attachments=tuple(moves))
 
 

@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -31,8 +30,7 @@ _NAMED = 4  # paths in a representation
 _ANY_SIZE = Limits(max_bytes=sys.maxsize)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(NamedTuple):
     """What becomes of one memory: edits, or new content, or deletion, or a move (with or without edits).
 
     Attributes:
@@ -49,12 +47,15 @@ class Change:
     path: str
     before: Document | None
     edits: tuple[TextEdit, ...] = ()
-    content: bytes | None = field(default=None, repr=False)
+    content: bytes | None = None
     delete: bool = False
     move_to: str | None = None
     merge: bool = True
     back: FileChange | None = None
     as_it_was: bool = False
+
+    def __repr__(self) -> str:
+        return f"Change({self.path!r}, delete={self.delete}, move_to={self.move_to!r})"
 
     @property
     def base(self) -> str | None:
@@ -113,8 +114,7 @@ class LinkPlace(NamedTuple):
         return f"{self.path}:{self.line} links to {gone}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class EditPlan:
+class EditPlan(NamedTuple):
     """Changes that happen together or not at all.
 
     Attributes:
@@ -438,7 +438,7 @@ def screen(prepared: Prepared, config: Secrets) -> Prepared:
     if not findings:
         return prepared
     warnings = tuple(dict.fromkeys([*prepared.plan.warnings, *findings]))
-    plan = replace(prepared.plan, changes=tuple(change for change, _ in pairs), warnings=warnings)
+    plan = prepared.plan._replace(changes=tuple(change for change, _ in pairs), warnings=warnings)
     return Prepared(plan, [after for _, after in pairs])
 
 
@@ -498,8 +498,8 @@ def _redact_change(change: Change, after: Document, found: Sequence[Secret]) -> 
     text = splice(after.text, secret.redactions(found), after.path)
     document = parse_text(after.path, text, after.limits)
     if change.before is None or change.content is not None:
-        return replace(change, content=document.data), document
-    return replace(change, edits=tuple(between(change.before.text, text))), document
+        return change._replace(content=document.data), document
+    return change._replace(edits=tuple(between(change.before.text, text))), document
 
 
 def _place_after_removal(found: Sequence[Secret]) -> list[Secret]:

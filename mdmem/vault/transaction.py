@@ -20,7 +20,6 @@ from mdmem.vault.paths import above, check_folder, check_memory, is_under, join,
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Prepared, change_shape
 from mdmem.vault.store import (
     MOST_ATTACHED_BYTES,
-    Entry,
     FileChange,
     Step,
     Store,
@@ -94,7 +93,8 @@ class Transaction:
             entry = new_entry(self.actor, plan.message, changed_by(steps))
             entry = entry._replace(undoes=plan.undoes, redoes=plan.redoes)
             try:
-                self._commit_steps(entry, steps)
+                with seen_from(self.namespace):
+                    self.store.commit(entry, steps)
             except Raced as race:
                 # What a program wrote in the instant of the exchange, and what it wrote right after that, on
                 # top of ours, are brought together. Then ours has landed already, and must not land twice.
@@ -114,10 +114,6 @@ class Transaction:
         """Refuse the plan if a file has changed since it was made, and nothing may be merged."""
         for _ in self._make_steps([], _Gone(self.store, self.namespace, self.prepared.plan)):
             pass
-
-    def _commit_steps(self, entry: Entry, steps: Sequence[Step]) -> None:
-        with seen_from(self.namespace):
-            self.store.commit(entry, steps)
 
     def _read_content(self, path: str, *, exact: bool = False, limit: int = 0) -> Content | None:
         with seen_from(self.namespace):
@@ -239,7 +235,8 @@ class Transaction:
             again = Step(path=step.path, before=now, after=united, spelled=step.spelled)
             entry = new_entry(self.actor, f"keep what another program wrote to {path}", changed_by([again]))
             try:
-                self._commit_steps(entry, [again])
+                with seen_from(self.namespace):
+                    self.store.commit(entry, [again])
             except Raced as race:
                 self._absorb_late(race.late, [again])
                 continue

@@ -506,8 +506,7 @@ class Vault:
         """Return a plan as it would be written, without the secrets that it may not add; write nothing."""
         for each in plan.steps or (plan,):
             refuse_paths(each, self.suffixes)
-        for path in plan.paths:  # refuses what is not of this namespace; of shared ones, see `facade.sharing`
-            self._full_path(check_folder(path))
+        self._refuse_outside(plan)
         self.new_names().refuse(plan)
         prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:
@@ -524,6 +523,11 @@ class Vault:
             raise Invalid(findings=tuple(told(findings)))
         return prepared
 
+    def _refuse_outside(self, plan: EditPlan) -> None:
+        """Refuse what is not of this namespace; of shared memories, see `mdmem.facade.sharing`."""
+        for path in plan.paths:
+            self._full_path(check_folder(path))
+
     def new_names(self) -> NewNames:
         """Return what refuses the new names of one plan that not every system can hold."""
         return NewNames(self.namespace, self.store.stands, self.store.names)
@@ -534,7 +538,7 @@ class Vault:
         if layer:
             # The place of a memory chooses its schema.
             inside = parse(document.path.partition(":")[2], document.data, document.limits)
-            return [replace(each, path=document.path) for each in self.within(layer.namespace).check(inside)]
+            return [each._replace(path=document.path) for each in self.within(layer.namespace).check(inside)]
         found = self.schemas.check(document)
         if self.config.secrets.policy == "off":
             return found

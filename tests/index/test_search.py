@@ -9,6 +9,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -550,10 +551,8 @@ def test_an_error_of_reading_is_ours_or_comes_through(shelf: Shelf) -> None:
 
 HITS = st.lists(
     st.builds(
-        Hit,
-        path=st.just("notes/a.md"),
+        partial(Hit, path="notes/a.md", heading=("One",)),
         line=st.integers(1, 99),
-        heading=st.just(("One",)),
         text=st.text(max_size=80),
         before=st.lists(st.text(max_size=40), max_size=3).map(tuple),
     ),

@@ -385,7 +385,7 @@ class Capture(KindVerbs[R]):
             nonlocal decision
             decision = self._decide(draft, policy)
             message = f"capture from {item.source}: {decision.plan.message}"
-            return dataclasses.replace(decision.plan, message=message, warnings=draft.warnings)
+            return decision.plan._replace(message=message, warnings=draft.warnings)
 
         applied = self._run(build)
         change = applied if decision.plan.changes else None
@@ -461,7 +461,7 @@ class Capture(KindVerbs[R]):
                 stronger = self._find_verb("preferences.set")(*name, value, confidence=confidence)()
                 plan = stronger if stronger.changes else plan
             plan = attributed(self._vault, plan, new.sources)
-        plan = dataclasses.replace(plan, message=f"said again: {document.path}")
+        plan = plan._replace(message=f"said again: {document.path}")
         return _Decision(STRENGTHENED, document.path, plan)
 
     def _refuse_swallowed(self, plan: EditPlan, draft: _Draft) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_error, about_file, told
@@ -194,7 +193,7 @@ def tell_guests(vault: Vault, findings: Iterable[Diagnostic], held: tuple[str, .
         is_held = found.code in {SECRETS, "conflict-markers"} or found.rule.startswith(held)
         return not is_held and vault.is_guest(found.path)
 
-    return [replace(found, severity="note") if is_note(found) else found for found in findings]
+    return [found._replace(severity="note") if is_note(found) else found for found in findings]
 
 
 def check_open(around: View, document: Document) -> list[Diagnostic]:
@@ -223,7 +222,7 @@ def describe_refusal(path: str, error: DocumentRefused, text: str = "") -> Diagn
         at = error.offset
     if isinstance(error, TooNested) and text:
         at = Lines(text).span(error.line).start
-    return replace(found, span=Span(at, at + 1), position=Lines(text).position(at)) if at >= 0 else found
+    return found._replace(span=Span(at, at + 1), position=Lines(text).position(at)) if at >= 0 else found
 
 
 def find_hidden(vault: Vault) -> Iterator[Diagnostic]:

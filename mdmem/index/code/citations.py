@@ -20,7 +20,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
@@ -506,9 +505,9 @@ def keep_stale(view: View, plan: EditPlan) -> EditPlan:
     """
     with Workspace.of(view.vault, view.unsaved) as workspace:
         changes = tuple(
-            replace(each, edits=(*each.edits, *_pin_stale(view, workspace, each))) for each in plan.changes
+            each._replace(edits=(*each.edits, *_pin_stale(view, workspace, each))) for each in plan.changes
         )
-    return replace(plan, changes=changes)
+    return plan._replace(changes=changes)
 
 
 def _pin_stale(view: View, workspace: Workspace, change: Change) -> Iterator[TextEdit]:

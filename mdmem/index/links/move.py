@@ -11,7 +11,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -357,7 +356,7 @@ class Shift:
             message = f"{link.target!r} could mean {named}: it led to {was.path}, and says {target!r} now"
             hint = "name the other one where that was meant"
             flaw = Flaw(link.target_span, "ambiguous-link", message, hint, link.target, "warning")
-            self.warnings.append(replace(document.diagnose(flaw), path=there))
+            self.warnings.append(document.diagnose(flaw)._replace(path=there))
         return edit
 
     def _new_target(self, link: Link, was: Resolution, here: str, there: str) -> str:

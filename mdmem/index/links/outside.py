@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mdmem.document import relink
@@ -53,8 +52,8 @@ def move_files(
         text = change.before.text if change.before else ""
         made = sorted(edit for edit in edits[change.path].values() if text[edit.start : edit.end] != edit.new)
         if made or change.move_to:
-            changes.append(replace(change, edits=tuple(made)))
-    return keep_stale(view, replace(plan, changes=tuple(changes), left_out=(*plan.left_out, *left_out)))
+            changes.append(change._replace(edits=tuple(made)))
+    return keep_stale(view, plan._replace(changes=tuple(changes), left_out=(*plan.left_out, *left_out)))
 
 
 def _follow_files(

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import unquote
@@ -313,7 +312,7 @@ class Tool:
         if isinstance(error, MemoryNotFound):
             return f"The path {path} does not exist. Please provide a valid path."
         if isinstance(error, Invalid):
-            findings = (replace(each, path=f"{ROOT}/{shown_as(each.path)}") for each in error.findings)
+            findings = (each._replace(path=f"{ROOT}/{shown_as(each.path)}") for each in error.findings)
             error = error.but(findings=tuple(findings)).for_agent()
         elif "path" in error.fields:
             error = error.but(path=path)

@@ -5,7 +5,6 @@ Each calls one verb of the façade, and bounds its answer.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
@@ -161,7 +160,7 @@ def grep(
         hits.close()
     left_out = found[-1].left_out if found else 0
     states, unsure = _find_states(call) if found else ({}, [])
-    found = [dataclasses.replace(hit, state=states.get(hit.path, "")) for hit in found]
+    found = [hit._replace(state=states.get(hit.path, "")) for hit in found]
     notes = [f"[{note}]" for note in (*hits.notes, *unsure)]
     if not found and (only := call.memory.searched_alone(within)):
         notes.append(f"[{only}]")

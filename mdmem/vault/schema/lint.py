@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -63,7 +62,7 @@ class _Inspection:
         try:
             errors = find_errors(load_metaschema(), schema, self.meter)
             explained = explain(self.document, "2020-12", errors, self.meter.count)
-            self.findings += (replace(each, code="schema-invalid") for each in explained)
+            self.findings += (each._replace(code="schema-invalid") for each in explained)
             self.catalog.sound[self.name] = not self.findings
             if not self.findings:
                 closure = map(self.catalog.parsed, self.catalog.closure(self.name))

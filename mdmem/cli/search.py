@@ -164,6 +164,7 @@ def _join_patterns(patterns: Sequence[str], *, is_regex: bool) -> tuple[str, boo
 
 def _print_hits(hits: Any, printer: HitPrinter) -> bool:
     last = printer.print(hits)
+    printer.print_states()
     if printer.is_clipped:
         render.print_remarks(["of very long lines, only matches near the first one are printed"])
     if last and last.left_out:
@@ -208,6 +209,7 @@ class HitPrinter:
         self._path = ""
         self._heading: Sequence[str] = ()
         self._last = 0  # the line that was printed last
+        self._states: dict[str, None] = {}
         self.is_clipped = False
         """Whether a line was too long for all of its matches."""
 
@@ -228,6 +230,10 @@ class HitPrinter:
         if above and not (self._only_matches or render.is_set("as_json")):
             self._print_behind(above)
         return above
+
+    def print_states(self) -> None:
+        """Say of what does not count, or not yet, that it does not, where no line of a group says so."""
+        render.print_remarks(render.limit_lines([*self._states], render.MANY))
 
     def _print_with_context(self, hit: Hit, above: Hit | None) -> None:
         is_below = above is not None and hit.path == above.path and hit.line > above.line
@@ -254,6 +260,8 @@ class HitPrinter:
             self._heading = ()
         elif is_gap and self._path:
             print("--")
+        if hit.state and not self._grouped:
+            self._states[f"note: {hit.path} does not count: {hit.state}"] = None
         if self._grouped and hit.heading != self._heading:
             render.print_head(f"# {' > '.join(hit.heading)}")
         self._path, self._heading, self._last = hit.path, hit.heading, number
@@ -318,6 +326,7 @@ def search_command(
             printer.print([hit])
             for part in parts:
                 print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
+        printer.print_states()
     if results.left_out:
         tokens = results.left_out_tokens
         beyond = f", about {tokens:,} tokens of it beyond the budget" if tokens else ""

@@ -19,7 +19,7 @@ from mdmem.errors import MdmemError, MemoryNotFound, NamedNotFound, Usage, plura
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import Kind
-from mdmem.memory.content import State, utc_now
+from mdmem.memory.content import LIMITS, State, utc_now
 from mdmem.memory.verbs import Build, Listing
 from mdmem.vault.folder import hides
 from mdmem.vault.paths import (
@@ -499,6 +499,7 @@ class ScopedMemory(Kinds["Applied"]):
             root=self.vault.root,
             mounts=self.vault.mounted(folder),
             read=lambda path: self.vault.read(relative(path, base), recovered=True),
+            judge=self._judge,
             namespace=folder,
             base=base,
             wall=wall,
@@ -517,6 +518,23 @@ class ScopedMemory(Kinds["Applied"]):
         hits = Hits(search)
         hits.notes = unknown
         return hits
+
+    def state_of(self, path: StrPath) -> str:
+        """Return why a memory does not count now, as it says itself, without the index; empty where it does.
+
+        Raises:
+            MemoryNotFound: it is not there.
+        """
+        return self._judge(self.show(path))
+
+    def _judge(self, document: Document) -> str:
+        from mdmem.index.hit import fields_of  # noqa: PLC0415 - start-up
+
+        if LIMITS.isdisjoint(fields_of(document)):
+            return ""
+        from mdmem.memory.validity import state_of  # noqa: PLC0415 - start-up
+
+        return state_of(self.vault, document)
 
     def _require_place(self, within: str) -> None:
         """Refuse to look for something in a folder or memory that is not there."""

@@ -117,6 +117,7 @@ class GrepRun:
     Attributes:
         mounts: vault path → absolute path of the mounted file.
         read: returns the memory at a vault path.
+        judge: returns the state of a memory, empty where it counts.
         namespace: the folder of the vault to search.
         base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
         wall: what may be searched of it.
@@ -140,6 +141,7 @@ class GrepRun:
     root: str
     mounts: Mapping[str, str]
     read: Callable[[str], Document]
+    judge: Callable[[Document], str] = lambda _: ""
     namespace: str = ""
     base: str = ""
     wall: Namespace = paths.EVERYTHING
@@ -199,7 +201,7 @@ class GrepRun:
         for match in matches:
             path = "/".join(match.path)
             if memory is None or memory.path != path:
-                memory = HitReader(path, self.read, paths.relative(path, self.base))
+                memory = HitReader(path, self.read, paths.relative(path, self.base), judge=self.judge)
             # A text without line feeds may have many lines in one match: each hit is made when it is needed.
             lines = ripgrep.matching_lines(match.printed)
             for line in lines:

@@ -224,6 +224,7 @@ class HitReader:
         read: Callable[[str], Document],
         shown: str,
         known: KnownHeadings = lambda *_: None,
+        judge: Callable[[Document], str] = lambda _: "",
     ) -> None:
         self.path, self._shown = path, shown
         self.document: Document | None = None
@@ -232,6 +233,7 @@ class HitReader:
         document = self.document
         self._headings = known(path, document.hash) if document else None
         self._firsts = _list_first_lines(document.text) if document else []
+        self._state = judge(document) if document else ""
         self._day = day_of(path, fields_of(document) if document else {})
 
     def hit(
@@ -268,6 +270,7 @@ class HitReader:
             after=tuple(map(shown, texts[place + 1 :])),
             date=self._day,
             score=score,
+            state=self._state,
         )
 
     def matched_hit(self, match: Line, most: int, most_after: int) -> Hit:

@@ -137,7 +137,7 @@ def utc_now() -> datetime:
 EXPIRES = "expires"
 TTL = "ttl_seconds"
 # Nothing says of a memory without these that it does not count.
-_LIMITS = frozenset({"valid_from", "valid_to", EXPIRES, "superseded_by"})
+LIMITS = frozenset({"valid_from", "valid_to", EXPIRES, "superseded_by"})
 _WORKING = regex(
     r"(?:users/[^/]+/)?(?:projects/[^/]+/)?(?:resources/[^/]+/[^/]+/)?working/(?:threads|resources)/[^/]+"
 )
@@ -194,7 +194,7 @@ def make_judge(find: StatesAt, now: datetime) -> Callable[[Document, str], State
     """
     found = cache(find)
     return lambda document, path: (
-        "live" if _LIMITS.isdisjoint(document.fields) else found(now).get(path, "live")
+        "live" if LIMITS.isdisjoint(document.fields) else found(now).get(path, "live")
     )
 
 

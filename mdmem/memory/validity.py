@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
-from mdmem.document.document import Document
+from mdmem.document.document import SUFFIXES, Document
 from mdmem.document.edit import spliced
 from mdmem.document.field import unset_field, with_field
+from mdmem.document.markdown.link import external
 from mdmem.document.moment import moment_of, stamp
 from mdmem.document.tree import Flaw
-from mdmem.errors import MemoryNotFound, Usage, plural
+from mdmem.errors import MdmemError, MemoryNotFound, Usage, plural
+from mdmem.index.hit import fields_of
 from mdmem.memory import history
-from mdmem.memory.content import State, expiry_of, has_passed, ttl_of, without_empty_frontmatter
-from mdmem.vault.paths import Layer, is_under
+from mdmem.memory.content import State, expiry_of, has_passed, ttl_of, utc_now, without_empty_frontmatter
+from mdmem.vault.paths import Layer, is_under, join
 from mdmem.vault.plan import EditPlan, deletion, together
 from mdmem.vault.vault import Vault
 
@@ -56,6 +59,41 @@ def _rules_out(key: str, at: datetime, moment: datetime) -> bool:
 def bounds_of(fields: Mapping[str, Any]) -> Bounds:
     """Read the moments that the fields of a memory name; a day is its start, in UTC."""
     return Bounds(*(moment_of(fields.get(key)) for key in Bounds._fields))
+
+
+def judge(fields: Mapping[str, Any], path: str, moment: datetime, stands: Callable[[str], bool]) -> State:
+    """Return the state at a moment that the fields of the memory at `path` say, without asking the index.
+
+    A successor that is named by a path has to stand there. One that is named by a link or a name counts as
+    found, and circles of successors are not seen.
+    """
+    if _has_successor(fields.get(_SUCCESSOR), path, stands):
+        return "superseded"
+    state = bounds_of(fields).judge(moment)
+    return "contradicted" if state == "over" and fields.get(_CONTRADICTIONS) else state
+
+
+def state_of(vault: Vault, document: Document) -> str:
+    """Return why a memory does not count now, as it says itself (see `judge`); empty where it does."""
+    vault, path = vault.locate_layer(document.path)
+
+    def stands(path: str) -> bool:
+        with suppress(MdmemError):
+            return vault.find(path, recovered=True) is not None
+        return False
+
+    state = judge(fields_of(document), path, utc_now(), stands)
+    return "" if state == "live" else state
+
+
+def _has_successor(named: object, path: str, stands: Callable[[str], bool]) -> bool:
+    if not isinstance(named, str):
+        return bool(named)
+    name = named.partition("#")[0].strip()
+    if not name or name == path or external(name):
+        return False
+    beside = join(path.rpartition("/")[0], name)
+    return not name.endswith(SUFFIXES) or any(map(stands, (name, beside)))
 
 
 def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[str, State]:

@@ -96,6 +96,18 @@ def test_search_prints_hits_as_grep_does(cli: Cli) -> None:
     assert found.out == "notes/a.md  2024-01-31\n# A > B\n10-\n11:FILE three\n12-four\n"
 
 
+def test_grep_says_which_memories_do_not_count(cli: Cli, files: Files) -> None:
+    files.write("a.md", b"---\nexpires: 2020-01-01\n---\ntea\n")
+    files.write("b.md", b"---\nsuperseded_by: c.md\n---\ntea\ntea\n")
+    files.write("c.md", b"tea\n")
+    ended = cli.ok("grep", "tea")
+    assert ended.out == "a.md:4:tea\nb.md:4:tea\nb.md:5:tea\nc.md:1:tea\n"
+    assert ended.errors == "note: a.md does not count: expired\nnote: b.md does not count: superseded\n"
+    assert "note: a.md does not count: expired\n" in cli.ok("search", "tea", "--any-state").errors
+    ended = cli.ok("grep", "tea", "--heading")
+    assert (ended.out.splitlines()[0], ended.errors) == ("a.md  expired", "")
+
+
 def test_grep_says_how_much_it_left_out(cli: Cli, files: Files) -> None:
     files.write("a.md", b"x\n" * 5)
     ended = cli.ok("grep", "x", "--limit", "2")

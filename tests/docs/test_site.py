@@ -32,7 +32,7 @@ BESIDE = {"wrong", "stable", "leaving", "comparison", "releasing", "contributing
 # What front ends and hosts call, and programs seldom: the reference has it without an example.
 OTHERS = {
     "": "complete_thread editing index mounted_over names_shared of_scope prepared progress"
-    " searched_alone service state_folder suffixes texts_at",
+    " searched_alone service state_folder state_of suffixes texts_at",
     "preferences": "unreadable",
     "project": "find_read_by_host",
     "references": "broken",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -55,6 +57,18 @@ def test_a_memory_has_the_state_that_its_fields_say(
 ) -> None:
     memory.set("notes/old.md", fields)
     assert states(memory).get("notes/old.md") == state
+    said = memory.show("notes/old.md").fields
+    assert validity.judge(said, "notes/old.md", NOW, memory.exists) == (state or "live")
+
+
+def test_grep_says_what_does_not_count_and_asks_no_index(memory: Memory) -> None:
+    memory.set("notes/old.md", {"superseded_by": "notes/new.md"})
+    memory.set("notes/third.md", {"expires": "2020-01-01"})
+    index = memory.index.folder
+    shutil.rmtree(index)
+    hits = {hit.path: hit.state for hit in memory.grep("we use")}
+    assert hits == {"notes/new.md": "", "notes/old.md": "superseded", "notes/third.md": "expired"}
+    assert not os.path.exists(index)
 
 
 def test_a_date_that_cannot_be_read_hides_nothing(memory: Memory) -> None:

@@ -5,7 +5,7 @@ Each calls one verb of the façade, and bounds its answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from mdmem import as_json, clipped, find_section
-from mdmem.errors import MdmemError, PathRefused, Unavailable, Usage, show_name
+from mdmem.errors import MdmemError, PathRefused, Usage, show_name
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.paths import GROW, NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY, Role
 from mdmem.kind import KINDS, PROPOSAL, WORKING, Kind, kind_at
@@ -159,9 +159,7 @@ def grep(
     finally:
         hits.close()
     left_out = found[-1].left_out if found else 0
-    states, unsure = _find_states(call) if found else ({}, [])
-    found = [hit._replace(state=states.get(hit.path, "")) for hit in found]
-    notes = [f"[{note}]" for note in (*hits.notes, *unsure)]
+    notes = [f"[{note}]" for note in hits.notes]
     if not found and (only := call.memory.searched_alone(within)):
         notes.append(f"[{only}]")
     notes += [f"[{finding.path or 'a folder'}: {finding.message}]" for finding in hits.findings]
@@ -199,21 +197,22 @@ def ls(
     memories = [each for each in listed if not each.problem]
     found = memories[offset : offset + min(limit, _MOST_PAGE)]
     read = ((each, _read_memory(call, each.path)) for each in found)
-    hashed = ((each, short_hash(document.hash) if document else "") for each, document in read)
-    states, unsure = _find_states(call) if found else ({}, [])
-    lines = ((each, _format_listed(*each, states.get(each[0].path, ""))) for each in hashed)
+    judged = (
+        (each, short_hash(document.hash), call.memory.state_of(each.path)) if document else (each, "", "")
+        for each, document in read
+    )
+    lines = ((each, _format_listed(*each)) for each in judged)
     taken = fit(lines, call.budget // AS_JSON)
     problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
     data = {
         "memories": [
-            {"path": each.path, "hash": digest, "size": each.size}
-            | ({"state": states[each.path]} if each.path in states else {})
-            for (each, digest), _ in taken
+            {"path": each.path, "hash": digest, "size": each.size} | ({"state": state} if state else {})
+            for (each, digest, state), _ in taken
         ],
         "total": len(memories),
         "problems": problems[:PAGE],
     }
-    notes = [*listed.unknown.values(), *unsure]
+    notes = [*listed.unknown.values()]
     data |= {"notes": notes} if notes else {}
     tail = [f"[{note}]" for note in notes] + [f"[cannot be a memory: {each}]" for each in problems[:PAGE]]
     return answer_page(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
@@ -257,13 +256,11 @@ def show(
     page, tail = page_of_lines(texts, last + 1 - first, (first, limit, column), call.budget)
     digest, shown = short_hash(document.hash), first + page.pop("shown")
     # A section is read without the frontmatter, which says whether all of it counts.
-    states, unsure = _find_states(call) if heading else ({}, [])
-    state = states.get(document.path, "")
+    state = call.memory.state_of(document.path) if heading else ""
     head = f"{document.path}  hash {digest}  lines {first}-{shown - 1} of {len(document.lines)}"
     head += f"  {state}" if state else ""
     data = {"path": document.path, "hash": digest, "lines": len(document.lines), **page}
     data |= {"state": state} if state else {}
-    tail = "\n".join(filter(None, (tail, *(f"[{note}]" for note in unsure))))
     return Answer(tuple(filter(None, (head, page["text"], tail))), data)
 
 
@@ -286,15 +283,6 @@ def _format_listed(listed: Listed, digest: str, state: str) -> str:
     return "  ".join(
         filter(None, (listed.path, f"hash {digest}" if digest else "", f"{listed.size:,} bytes", state))
     )
-
-
-def _find_states(call: Bound) -> tuple[Mapping[str, str], list[str]]:
-    """Return the state of each memory that does not count now, by its path; notes say where it is unknown."""
-    try:
-        call.sync()
-        return call.memory.states(), []
-    except Unavailable:
-        return {}, ["what does not count is not marked: the index cannot be asked now"]
 
 
 def _answer_hits(call: Bound, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,6 +186,12 @@ def test_grep_and_ls_say_what_does_not_count(tools: Tools, memory: Memory) -> No
     answer = tools("ls", within="notes")
     assert [each.get("state") for each in answer.data["memories"]] == [None, "superseded"]
     assert answer.texts[0].endswith("bytes  superseded")
+    memory.set("notes/old.md", {"superseded_by": None, "valid_to": None, "expires": "2020-01-01"})
+    index = memory.index.folder
+    shutil.rmtree(index)
+    assert tools("grep", pattern="held for 1").data["hits"][0]["state"] == "expired"
+    assert tools("ls", within="notes").data["memories"][1]["state"] == "expired"
+    assert not os.path.exists(index)
 
 
 def test_a_section_says_that_its_memory_does_not_count(tools: Tools, memory: Memory) -> None:

@@ -123,6 +123,7 @@ class Query(NamedTuple):
         after, before: the first day, and the first day that is too late, such as 20260131; 0 for any.
         notes: what was left out.
         said: the words and phrases as they were written; empty where there are only phrases.
+        name: what a memory would be called that the query names; empty where it asks for more.
     """
 
     words: tuple[str, ...] = ()
@@ -136,6 +137,7 @@ class Query(NamedTuple):
     before: int = 0
     notes: tuple[str, ...] = ()
     said: str = ""
+    name: str = ""
 
     @property
     def is_ranked(self) -> bool:
@@ -270,6 +272,7 @@ class _Parser:
             before=self.before,
             notes=tuple(self.notes),
             said=" ".join(self.said) if self.is_worded else "",
+            name="" if self.prefixes or self.without else " ".join(self.said),
         )
 
     def _build_filters(self, values: dict[str, list[str]]) -> Filters:

@@ -60,10 +60,10 @@ class ScorePart(NamedTuple):
     """A part of a score.
 
     Attributes:
-        of: what it is for. Of the memory: text, title, headings, tags, recency, confidence, layer,
-            observed. Of its best passage: passage, heading (above it), pair (of words in it), neighbours.
-            Of both: meaning.
-        word: the word, as the index has it; empty where it is for none.
+        of: what it is for. Of the memory: text, title, name (the query is its name), headings, tags,
+            recency, confidence, layer, observed. Of its best passage: passage, heading (above it), pair (of
+            words in it), neighbours. Of both: meaning.
+        word: the word, or the name, as the index has it; empty where it is for none.
         value: how much.
     """
 
@@ -467,6 +467,9 @@ class Scorer:
             for name, share in _MEMORY_FIELDS.items():
                 if self._index.frequency(name, word):
                     clauses.append(Clause(name, word, having(name, word), share * weight))
+        if name := text_index.name_key(self._query.name):
+            worth = math.fsum(map(self._weigh_word, (*self._query.words, *self._query.common)))
+            clauses.append(Clause("name", name, having("name", name), text_index.NAMED * worth))
         for term in self._query.prefixes:
             held = any_of([_match_term(term, name) for name in _TEXTS])
             weight = _idf(self._memory_count, self._count_seen(f"whole {term}", held))

@@ -78,7 +78,7 @@ def test_an_index_of_a_later_version_stays_as_it_is_and_another_one_answers(root
         with closing(Index(str(root))) as older:
             older.sync()
             assert paths(older) == (["notes/a.md", "notes/b.md", "notes/c.md"],) * 2
-            assert "a later version of mdmem has written it (1000, not 8)" in " ".join(older.notes)
+            assert "a later version of mdmem has written it (1000, not " in " ".join(older.notes)
     assert newer.read_bytes() == before
 
 

@@ -26,6 +26,7 @@ from mdmem.index.query import SearchRequest, parse
 from mdmem.index.search import Matcher, Results, search, tokens_of, within_budget
 from mdmem.index.text_index import TextIndex
 from mdmem.vault.paths import Layer, Namespace
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -343,6 +344,39 @@ def test_what_only_the_title_says_is_found_at_the_beginning(tmp_path: Path) -> N
     shelf = Shelf(tmp_path / "text", {"notes/a.md": "---\ntitle: Alpha\n---\n\n# Head\n\nText.\n"})
     (hit,) = shelf.ask("alpha").hits
     assert (hit.line, hit.text, hit.matches) == (5, "# Head", ())
+
+
+@cases(
+    "text, first",
+    [
+        ("Sync-Settings", {"a/sync settings.md"}),
+        ("sync_settings", {"a/sync settings.md"}),
+        ('the "sync"  setting', {"b/other.md"}),
+        ("SETUP", {"c/third.md", "d/setup.md"}),
+        ("cafe\u0301 setup", {"c/third.md"}),
+        ("setup -others", set()),
+        ("setup*", set()),
+    ],
+)
+def test_what_is_called_as_the_query_says_comes_first(tmp_path: Path, text: str, first: set[str]) -> None:
+    """By its file name, title or alias; a query that asks for more is no name."""
+    often = "Sync settings. The sync setting. Setup. Café setup.\n\n" * 5
+    texts = {f"many/{n}.md": f"# Setup of sync settings {n}\n\n{often}" for n in range(80)}
+    shelf = Shelf(
+        tmp_path,
+        {
+            **texts,
+            "a/sync settings.md": "Text of its own.\n",
+            "b/other.md": "# The sync setting\n\nAnything.\n",
+            "c/third.md": "---\naliases: [Setup, Café-Setup]\nconfidence: 0\n---\n\nOthers.\n",
+            "d/setup.md": f"{'Much else. ' * 400}\n",
+        },
+    )
+    found = paths(shelf.ask(text))
+    if first:
+        assert {*found[: len(first)]} == first
+    else:
+        assert found[0].startswith("many/")
 
 
 def test_a_title_counts_more_than_a_mention(tmp_path: Path) -> None:

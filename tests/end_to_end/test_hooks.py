@@ -364,7 +364,23 @@ def test_a_session_begins_with_its_own_thread_else_with_the_newest(repository: R
         context = repository.hook("session-start", given).context
         assert f"State: {own}" in context
         assert ("of another session, thread t1 (0 min ago)" in context) == (session == "new")
-        assert ("`mdmem working set TEXT --thread new`" in context) == (session == "new")
+        assert ("`mdmem working set TEXT --thread claude-code:new`" in context) == (session == "new")
+
+
+def test_working_memory_has_the_key_that_the_log_and_the_results_of_a_session_have(
+    repository: Repository,
+) -> None:
+    working(repository, "State: of another session.")
+    repository.hook("post-edit", repository.edited("src/app.py"))
+    told = re.search(r"--thread (\S+)`", repository.hook("stop", repository.stopped()).json["reason"])
+    assert told
+    memory = open_memory(repository.vault)
+    memory.working.update("State: mine.", thread=told[1])
+    given = {"session_id": "5e1f", "cwd": str(repository.root), "source": "resume"}
+    context = repository.hook("session-start", given).context
+    assert "State: mine." in context
+    assert "another session" not in context
+    assert told[1] == "claude-code:5e1f"  # as `sessions capture` names it
 
 
 def test_a_session_is_given_no_observations_of_another_one(repository: Repository) -> None:
@@ -562,7 +578,7 @@ def test_a_stop_without_a_thread_of_its_own_names_no_other_session_s(
     stopped = {**repository.stopped(), "session_id": "a b"}
     repository.hook("post-edit", {**repository.edited("src/app.py"), "session_id": "a b"})
     reason = repository.hook("stop", stopped).json["reason"]
-    assert "--thread 'a b'`" in reason
+    assert "--thread 'claude-code:a b'`" in reason
     assert "t1" not in reason
 
 

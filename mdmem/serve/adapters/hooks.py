@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mdmem
@@ -145,7 +145,7 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
 
     _forget_old_sessions(memory)
     threads = {info.id: changed for info, changed in _live_memories(memory) if info.kind == "thread"}
-    own = _thread_of(given)
+    own = _own_thread(given, threads)
     thread = own if own in threads else next(iter(threads), None)
     given_now = context(
         memory,
@@ -377,11 +377,11 @@ def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:
     if given.get("stop_hook_active") is not False or not _edited_since(memory, given, 0):
         return None
     working = _live_memories(memory)
-    own = _thread_of(given)
+    threads = {each.id: (each, changed) for each, changed in working if each.kind == "thread"}
+    own = _own_thread(given, threads)
     if not working or not own:
         return None
-    mine = (each for each in working if (each[0].kind, each[0].id) == ("thread", own))
-    info, changed = next(mine, (None, 0))
+    info, changed = threads.get(own, (None, 0))
     if not _edited_since(memory, given, changed):
         return None
     os.unlink(_mark_file(memory, given))
@@ -417,6 +417,12 @@ def _capture_conversation(memory: Memory, given: Given) -> None:
 def _conversation_keys(given: Given) -> list[str]:
     own = _thread_of(given)
     return [f"{_host_of(given)}:{own}", own] if own else []
+
+
+def _own_thread(given: Given, threads: Container[str]) -> str:
+    """Return the thread of a session: the key of its log, or its id where working memory has that name."""
+    keys = _conversation_keys(given)
+    return next((key for key in keys if key in threads), keys[0] if keys else "")
 
 
 def _observed_key(memory: Memory, given: Given) -> str | None:

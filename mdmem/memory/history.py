@@ -296,6 +296,9 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     attachments = tuple(_take_attachments_back(outlook.vault, entry, files))
     told = entry.config if changes or attachments else None  # what it told the config holds for its files
     config = _take_config_back(outlook.vault, entry) if told else None
+    made = (file.path for file in memories if file.after and not file.before)
+    left_out = [_describe_gone(outlook.vault, entry, path) for path in made if not outlook.stands(path)]
+    left_out += [f"{CONFIG_PATH}: what it was is not kept"] if told and not config else []
     return EditPlan(
         changes=changes,
         message=f"{'redo' if entry.undoes else 'undo'} {subject}: {message}",
@@ -304,9 +307,18 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
         undoes="" if entry.undoes else subject,
         redoes=subject if entry.undoes else "",
         made_at="" if entry.undoes else entry.time,
-        left_out=(f"{CONFIG_PATH}: what it was is not kept",) if told and not config else (),
+        left_out=tuple(left_out),
         config=config,
     )
+
+
+def _describe_gone(vault: Vault, entry: Entry, path: str) -> str:
+    """Say of a memory that a change made, and that is not there any more, who deleted it."""
+    later = ((each, file) for each in _list_later(vault, entry) for file in each.files)
+    by, last = next(((each, file) for each, file in later if file.path == path), (entry, None))
+    if last is None or last.after:
+        return f"{path} is gone already; mdmem did not delete it"
+    return f"{path} is gone already: deleted by {_describe_maker(by)}; `mdmem undo {by.id}` brings it back"
 
 
 def _take_config_back(vault: Vault, entry: Entry) -> ConfigChange | None:
@@ -363,6 +375,7 @@ def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
         message=first_of(messages, _NEAR),
         brings_back=True,
         attachments=tuple(moves),
+        left_out=tuple(each for step in steps for each in step.left_out),
         steps=tuple(steps),
     )
 

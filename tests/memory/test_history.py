@@ -483,6 +483,21 @@ def test_undo_names_who_made_the_change_if_it_was_another(vault_root: Path) -> N
     assert agent.undo().plan.message.endswith(": write a.md")
 
 
+def test_undo_of_a_memory_that_is_gone_since_says_who_deleted_it(memory: Memory, vault_root: Path) -> None:
+    made = memory.write("a.md", "one\n")
+    bob = mdmem.open(vault_root, actor="bob")
+    deleted = bob.rm("a.md")
+    (said,) = memory.undo(made.id).plan.left_out
+    assert (
+        said
+        == f"a.md is gone already: deleted by bob ({deleted.id}); `mdmem undo {deleted.id}` brings it back"
+    )
+    memory.undo(deleted.id)
+    (vault_root / "a.md").unlink()
+    assert memory.undo(made.id).plan.left_out == ("a.md is gone already; mdmem did not delete it",)
+    assert memory.history()[0].undoes == deleted.id
+
+
 def test_undo_says_which_newer_changes_of_others_stay(vault_root: Path) -> None:
     a, b, c = (mdmem.open(vault_root, actor=actor) for actor in ("a", "b", ""))
     first = a.write("a.md", "a\n")

@@ -26,6 +26,7 @@ from mdmem.serve.mcp.answer import (
     answer_page,
     clipped_to,
     fit,
+    name_tools,
     page_of_lines,
     short_hash,
 )
@@ -419,7 +420,7 @@ def _answer_applied(applied: Applied) -> Answer:
 def _plan_notes(plan: EditPlan) -> list[str]:
     """Return what a plan could not look into, and what was found in it that does not refuse it."""
     warnings = [f"warning: {finding}" for finding in plan.warnings]
-    left_out = [f"left out: {each}" for each in plan.left_out]
+    left_out = [f"left out: {name_tools(each)}" for each in plan.left_out]
     gone = "it" if len(plan.changes) == 1 else "what is gone"
     dangling = [each.describe(gone) for each in plan.dangling[:PAGE]]
     if (more := len(plan.dangling) - PAGE) > 0:

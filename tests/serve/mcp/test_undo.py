@@ -15,6 +15,8 @@ from tests.serve.mcp.conftest import Tools
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mdmem.facade.memory import Memory
+
 TOKEN = re.compile(r"token(\d+)")
 FILES = ("notes/a.md", "notes/b.md")
 MOVES = ("add", "add", "new", "replace", "undo", "undo", "undo two", "redo", "undo by id")
@@ -92,6 +94,14 @@ def test_nobody_takes_back_what_another_did_but_by_id(tmp_path: Path, seeds: ran
         actors = Actors(tmp_path / str(seed), seed)
         for _ in range(14):
             actors.act()
+
+
+def test_undo_of_a_memory_that_is_gone_names_the_tool_that_brings_it_back(
+    tools: Tools, memory: Memory
+) -> None:
+    made = memory.write("notes/a.md", "one\n")
+    deleted = memory.rm("notes/a.md")
+    assert f"undo change={deleted.id} brings it back" in tools("undo", change=made.id).texts[0]
 
 
 def test_a_server_undoes_its_own_changes_newest_first_and_else_says_whose_the_last_is(

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from mdmem.document.document import parse
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.index.code import citations
-from mdmem.index.code.citations import BROKEN, CHANGED, GONE, MOVED, STALE, STATES
+from mdmem.index.code.citations import (
+    AMBIGUOUS,
+    BROKEN,
+    CHANGED,
+    DANGLING,
+    GONE,
+    MOVED,
+    STALE,
+    STATES,
+    code_of,
+)
 from mdmem.index.links.graph import Triple, triples
 from mdmem.index.links.references import (
     CODE,
+    LINKS,
     TYPES,
     Backlink,
     Occurrence,
@@ -34,6 +45,9 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:  # only what looks across memories needs the index
     from mdmem.index.view import View
 
+Wrong: TypeAlias = Literal["stale", "broken", "unwritten", "ambiguous"]
+
+_WRONG: Mapping[str, Wrong] = {DANGLING: "broken", AMBIGUOUS: "ambiguous"}
 _STALE_ORDER = (CHANGED, MOVED, GONE)
 
 
@@ -111,6 +125,20 @@ class References(KindVerbs[R]):
         links = parse("link.md", link.encode("utf-8", "replace")).links
         whole = [each for each in links if each.kind == "wikilink" and each.target]
         return resolve_link(view, whole[0], "").candidates if len(whole) == 1 else ()
+
+    def wrong(self) -> Iterator[tuple[Wrong, Occurrence]]:
+        """Yield what `status` counts as wrong, each as what, in the order of path and line."""
+        view = self._view()
+        told = {state for state in _WRONG if code_of(state) not in view.vault.config.check.silenced}
+        for each in occurrences(view, types=(*LINKS, *CODE)):
+            state = each.place.state
+            # `check` reports it as a link, and not as a citation.
+            is_link = each.type in LINKS or state == DANGLING
+            if state in STALE:
+                yield "stale", each
+            # Where a reference leads is said, and counted, by its definition.
+            elif state in told and is_link and each.kind != "reference":
+                yield "unwritten" if each.unwritten else _WRONG[state], each
 
     def stale(self, paths: Collection[StrPath] | None = None) -> tuple[Reference, ...]:
         """Return citations of code that has changed, has moved or is gone since they were written."""

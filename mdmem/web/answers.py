@@ -14,11 +14,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from mdmem import as_json, clipped
-from mdmem.errors import LimitReached, MdmemError, MemoryNotFound, NeedsFolder
+from mdmem.errors import LimitReached, MdmemError, MemoryNotFound, NeedsFolder, Usage
 from mdmem.facade.shown import ShownText, exact_name
+from mdmem.memory.references import Wrong
 
 if TYPE_CHECKING:
     from mdmem import Applied, Span
@@ -242,14 +243,16 @@ def show_overview(memory: Memory) -> Any:
 
 
 def list_items(memory: Memory, what: str) -> Any:
-    """List what a figure of the overview counts: memories, stale citations, broken or ambiguous links."""
+    """List what a figure of the overview counts: memories, or one of what `status` counts as wrong."""
     found = list[tuple[str, int, str]]()
     if what == "memories":
         found += [(each.path, 1, each.title or "") for each in memory.ls(sort="-modified", long=True)]
+    elif what in get_args(Wrong):
+        wrong = (each for name, each in memory.references.wrong() if name == what)
+        found += [(each.place.path, each.place.line, f"{each.target}: {each.place.detail}") for each in wrong]
     else:
-        states = {"stale": ("gone", "changed", "moved"), "broken": ("dangling",)}
-        for each in memory.references.list(states=states.get(what, (what,))):
-            found += [(at.path, at.line, f"{each.target}: {at.detail}") for at in each.places]
+        remedy = f"give memories, {', '.join(get_args(Wrong))}"
+        raise Usage(problem=f"no figure is called {what!r}", remedy=remedy)
     items = [
         {"path": path, "line": line, "text": clipped(text, _LONGEST_LINE)}
         for path, line, text in found[:_MANY]

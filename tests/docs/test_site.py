@@ -35,7 +35,7 @@ OTHERS = {
     " searched_alone service state_folder state_of suffixes texts_at",
     "preferences": "unreadable",
     "project": "find_read_by_host",
-    "references": "broken",
+    "references": "broken wrong",
     "sessions": "capture is_kept save",
     "observations": "held watch",
     "inbox": "propose_each",

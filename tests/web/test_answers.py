@@ -179,6 +179,18 @@ def test_each_figure_of_the_overview_leads_to_its_list(page: Page, tree: VaultTr
     assert page.get("list", 400, what="others")["error"]["code"] == "usage"
 
 
+def test_a_page_that_nobody_has_written_is_listed_apart_as_in_status(page: Page, tree: VaultTree) -> None:
+    (tree.root / "memories/.obsidian").mkdir()
+    tree.note("notes/b.md", "# B\n\n[[nowhere]] and [x](gone.md)\n")
+    status = page.get("overview")["status"]
+    assert (status["broken"], status["unwritten"]) == (1, 1)
+    listed = {what: page.get("list", what=what)["items"] for what in ("broken", "unwritten")}
+    assert {what: [each["text"].split(":")[0] for each in items] for what, items in listed.items()} == {
+        "broken": ["gone.md"],
+        "unwritten": ["nowhere"],
+    }
+
+
 def test_an_overview_tells_what_there_is_and_a_day_what_was_done(page: Page, tree: VaultTree) -> None:
     tree.note("notes/b.md", "# B\n\nSee [[nowhere]].\n")
     for number in range(310):

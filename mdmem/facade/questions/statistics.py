@@ -89,7 +89,9 @@ class MemorySize:
 def list_sizes(view: View, vault: Vault) -> list[MemorySize]:
     """List the sizes of the memories of a namespace that can be read, the largest first."""
     pointing = occurrences(view, types=(*LINKS, *CODE))
-    broken = {each.place.path for each in pointing if each.place.state in {DANGLING, GONE}}
+    broken = {
+        each.place.path for each in pointing if each.place.state in {DANGLING, GONE} and not each.unwritten
+    }
     found = []
     for path, _, mtime, _ in view.memories(()):
         with suppress(*CANNOT_READ):

@@ -20,8 +20,6 @@ from mdmem.facade.scoped import ScopedMemory
 from mdmem.facade.service import Service
 from mdmem.git.repository import Repository
 from mdmem.hosts.hosts import find_installed
-from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE, code_of
-from mdmem.index.links.references import CODE, LINKS, Occurrence, occurrences
 from mdmem.index.view import View
 from mdmem.review.merge_setup import find_missing_driver
 from mdmem.review.review import Review
@@ -82,7 +80,7 @@ def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]
         )
     wrong += said
     proposals = ask(lambda: len(memory.inbox.list()))
-    pointing = ask(lambda: _count_pointing(view()))
+    pointing = ask(lambda: Counter(name for name, _ in memory.references.wrong()))
     ask(lambda: wrong.extend(_look_at_setup(memory, service, view())))
     return MemoryStatus(
         root=memory.name,
@@ -92,9 +90,9 @@ def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]
         uncommitted=uncommitted,
         proposals=proposals,
         stale=None if pointing is None else pointing["stale"],
-        broken=None if pointing is None else pointing[DANGLING],
+        broken=None if pointing is None else pointing["broken"],
         unwritten=None if pointing is None else pointing["unwritten"],
-        ambiguous=None if pointing is None else pointing[AMBIGUOUS],
+        ambiguous=None if pointing is None else pointing["ambiguous"],
         setup=tuple(dict.fromkeys((*wrong, *service.remarks))),
     )
 
@@ -105,23 +103,6 @@ def _describe_scope(scope: Scope) -> str:
     named = [f"{name} {value}" for name, value in bound if value is not None]
     named += ["shared"] if scope.shared else []
     return ", ".join(named) or "all of it"
-
-
-def _count_pointing(view: View) -> Counter[str]:
-    silenced = view.vault.config.check.silenced
-    wrong = {state for state in (DANGLING, AMBIGUOUS) if code_of(state) not in silenced}
-    return Counter(
-        "unwritten" if each.unwritten else "stale" if each.place.state in STALE else each.place.state
-        for each in occurrences(view, types=(*LINKS, *CODE))
-        if each.place.state in STALE
-        # Where a reference leads is said, and counted, by its definition.
-        or (each.place.state in wrong and each.kind != "reference" and _is_link(each))
-    )
-
-
-def _is_link(occurrence: Occurrence) -> bool:
-    """Return whether `check` reports it as a link, and not as a citation."""
-    return occurrence.type in LINKS or occurrence.place.state == DANGLING
 
 
 def _count_in_git(memory: ScopedMemory) -> tuple[int, int, Sequence[str]] | None:

@@ -748,6 +748,7 @@ const LISTS = {
 	memories: "Memories",
 	stale: "Citations of what has changed",
 	broken: "Links that lead nowhere",
+	unwritten: "Links to pages that nobody has written",
 	ambiguous: "Links that may mean several memories",
 }
 
@@ -785,6 +786,7 @@ function showOverview({status, days, boxes, folders}) {
 			figure("proposals", status.proposals, "proposals"),
 			warn("stale citations", "stale"),
 			warn("broken links", "broken"),
+			status.unwritten > 0 && figure("unwritten pages", status.unwritten, "list", {what: "unwritten"}),
 			warn("ambiguous links", "ambiguous"),
 		),
 		status.setup.map(text => make("p.note", text)),

@@ -375,6 +375,15 @@ def _refuse_inbox(path: str) -> None:
         raise PathRefused(path=path, reason=reason, remedy="say what should be changed instead")
 
 
+def _refuse_inbox_in(call: Bound, folder: str) -> None:
+    inside = () if folder.endswith(call.memory.suffixes) else call.memory.ls(folder)
+    if found := next((each.path for each in inside if kind_at(each.path.casefold()) is PROPOSAL), ""):
+        reason = f"{found} in it is a proposal, which waits for a person"
+        raise PathRefused(
+            path=folder, reason=reason, remedy="name the memories, or the folders beside its inbox"
+        )
+
+
 def _change_memories(call: Bound, verb: Verb, *, dry_run: bool) -> Answer:
     """Make a change and say what it did, or with `dry_run` what it would do."""
     memory = call.memory
@@ -515,6 +524,7 @@ def mv(call: Bound, source: str, target: str, base: Base = None, dry_run: bool =
     source, target = call.paths.resolve_move(source, target)
     _refuse_inbox(source)
     _refuse_inbox(target)
+    _refuse_inbox_in(call, source)
     return _change_memories(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
@@ -527,6 +537,8 @@ def rm(
 ) -> Answer:
     """Delete a memory, or a folder with recursive; undo brings it back."""
     path = _resolve_changed(call, path, WRITE_ANY)
+    if recursive:
+        _refuse_inbox_in(call, path)
     return _change_memories(call, lambda m: m.rm(path, recursive=recursive, base=base), dry_run=dry_run)
 
 

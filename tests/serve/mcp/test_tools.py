@@ -569,6 +569,16 @@ def test_the_folder_that_rm_names_with_a_slash_is_deleted(tools: Tools, memory: 
     assert memory.exists("notes/deep/b.md")
 
 
+def test_a_folder_with_proposals_in_it_is_neither_deleted_nor_moved(tools: Tools, memory: Memory) -> None:
+    memory.write("users/bob/inbox/0123456789abcdef.md", "---\ntype: proposal\n---\nsaid\n")
+    memory.write("users/bob/notes/a.md", "x\n")
+    for folder in ("users", "users/bob/"):
+        assert tools.error("rm", path=folder, recursive=True)["code"] == "path-refused"
+    assert tools.error("mv", source="users/bob", target="users/ada/")["code"] == "path-refused"
+    tools("rm", path="users/bob/notes", recursive=True)
+    assert [each.path for each in memory.ls("users")] == ["users/bob/inbox/0123456789abcdef.md"]
+
+
 PROPOSED = "inbox/0123456789abcdef.md"
 CHANGES_OF_PROPOSALS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("write", {"path": PROPOSED, "content": "---\ntype: proposal\n---\nsaid\n", "overwrite": True}),

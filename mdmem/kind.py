@@ -78,6 +78,14 @@ MEANINGS = {
     "resources": "its folders belong to resources",
 }
 """What a folder means by its name at the top of a vault, where that may be a surprise."""
+FIELD_MEANINGS = {
+    "valid_from": "counts from then on",
+    "valid_to": "counts until then",
+    "expires": "counts until then",
+    "superseded_by": "counts no more",
+    "tier": "pinned: agents are always given it",
+}
+"""What a field of its frontmatter says of a memory, where that may be a surprise."""
 
 
 def namespace_of(path: str) -> list[str]:

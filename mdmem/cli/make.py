@@ -14,8 +14,9 @@ import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import Target, command, group
-from mdmem.errors import AlreadyExists, Usage
+from mdmem.errors import AlreadyExists, Usage, plural
 from mdmem.facade.paths import NEW, NEW_FOLDER
+from mdmem.kind import FIELD_MEANINGS
 from mdmem.memory.importing import FORMATS, find_tools
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ def _print_made(made: Any) -> None:
     if made.meanings:
         named = "; ".join(f"{name}/ ({meaning})" for name, meaning in made.meanings.items())
         render.print_remarks([f"note: folders with a meaning: {named}: rename what means something else"])
+    if made.fields:
+        counts = made.fields.items()
+        named = "; ".join(f"{name} ({FIELD_MEANINGS[name]}; {plural(n, 'note')})" for name, n in counts)
+        render.print_remarks([f"note: fields with a meaning: {named}: rename what means something else"])
     vault = "" if made.is_found else f" --vault {shlex.quote(os.path.relpath(made.root))}"
     for name, meant in made.misnamed.items():
         rename = f"`mdmem{vault} mv {name} {meant}` renames it, and the links to it"

@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from stat import S_ISREG
 from typing import NamedTuple
 
-from mdmem.document.document import MARKDOWN_SUFFIXES
-from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
-from mdmem.kind import KINDS, MEANINGS, NAMESPACES, PROJECT_FILE
+from mdmem.document.document import MARKDOWN_SUFFIXES, parse_any
+from mdmem.errors import AlreadyExists, ConfigInvalid, MdmemError, PathRefused, StorageFailed, VaultNotFound
+from mdmem.kind import FIELD_MEANINGS, KINDS, MEANINGS, NAMESPACES, PROJECT_FILE
 from mdmem.vault import files
-from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS, Config
+from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_BYTES, MOST_MOUNTS, Config
 from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, is_under, path_text
 from mdmem.vault.walk import count_hidden, count_passed_over, list_others, walk
 
@@ -213,6 +214,8 @@ class Made(NamedTuple):
         passed_over: how many of the text files there are not read as memories, by suffix (see
             `mdmem.vault.walk.count_passed_over`), and how many Markdown files hidden folders hold, by folder.
         meanings: the folders with files whose names say a kind, and what mdmem does with it: see `MEANINGS`.
+        fields: the fields of Markdown files there that say what counts (see `FIELD_MEANINGS`), each with how
+            many files have it.
         misnamed: the folders with files whose names differ only in case from one that mdmem writes to, and
             that name: nothing can be written there until they are renamed.
         unmounted: the path of the repository's `AGENTS.md` from the folder, if it is not mounted because the
@@ -228,6 +231,7 @@ class Made(NamedTuple):
     unignored: tuple[str, ...]
     passed_over: dict[str, int]
     meanings: dict[str, str]
+    fields: dict[str, int]
     misnamed: dict[str, str]
     unmounted: str
     is_found: bool
@@ -293,12 +297,26 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         unignored=unignored,
         passed_over=count_passed_over(list_others(root)) | count_hidden(root),
         meanings=meanings,
+        fields=_count_fields(root) if os.path.isdir(root) else {},
         misnamed=_find_misnamed(root),
         unmounted=unmounted,
         is_found=is_found,
         above=vault_above,
         repository="" if repository == around else repository,
     )
+
+
+def _count_fields(root: str) -> dict[str, int]:
+    """Count the Markdown files with each field that says what counts."""
+    counts = Counter[str]()
+    for found in walk(root, suffixes=MARKDOWN_SUFFIXES):
+        *parts, name = found.path.split("/")
+        with contextlib.suppress(OSError, MdmemError), files.opened(root, parts) as folder:
+            data = files.read(folder, name, MOST_BYTES).data
+            if any(field.encode() in data for field in FIELD_MEANINGS):
+                fields = parse_any(found.path, data).fields
+                counts.update(field for field in FIELD_MEANINGS if fields.get(field))
+    return {field: counts[field] for field in FIELD_MEANINGS if counts[field]}
 
 
 def _find_misnamed(root: str) -> dict[str, str]:

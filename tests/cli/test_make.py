@@ -191,6 +191,15 @@ def test_init_says_once_which_folders_have_a_meaning_now(cli: Cli, tmp_path: Pat
     assert (ended.json["passed_over"], ended.errors) == ({".mdx": 1}, "")
 
 
+def test_init_names_the_fields_that_say_what_counts_from_now_on(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/a.md").write_text("---\nexpires: 2020-01-01\n---\nTea.\n", "utf-8")
+    said = (
+        "note: fields with a meaning: expires (counts until then; 1 note): rename what means something else\n"
+    )
+    assert said in cli.ok("init", str(tmp_path / "own")).errors
+
+
 def test_init_says_how_a_folder_in_the_way_is_renamed(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

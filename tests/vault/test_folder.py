@@ -475,6 +475,7 @@ def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(
         "unignored": [],
         "passed_over": {},
         "meanings": {},
+        "fields": {},
         "misnamed": {},
         "unmounted": "",
         "is_found": False,
@@ -667,6 +668,22 @@ def test_folders_that_get_a_meaning_are_named(tmp_path: Path) -> None:
     for is_tried in (True, False):
         made = init(tmp_path, dry_run=is_tried)
         assert list(made.meanings) == ["rules", "working", "sessions"]
+
+
+def test_fields_that_say_what_counts_are_counted(tmp_path: Path) -> None:
+    for name, head in {
+        "a.md": "expires: 2020-01-01\ntags: [x]",
+        "deep/b.md": "expires: 2030-01-01\nsuperseded_by: '[[a]]'",
+        "c.md": "expires:",
+        "d.md": "expires: [",
+        "e.md": "title: tier",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"---\n{head}\n---\n\nexpires: 2020-01-01\n", "utf-8")
+    (tmp_path / "f.md").write_bytes(b"---\nexpires: 2020-01-01\n---\n\xff\n")
+    (tmp_path / "g.md").symlink_to(tmp_path / "a.md")
+    for is_tried in (True, False):
+        assert init(tmp_path, dry_run=is_tried).fields == {"expires": 2, "superseded_by": 1}
 
 
 def test_each_folder_with_a_meaning_has_one_to_tell() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mdmem.document import relink
-from mdmem.document.document import Document
+from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit
-from mdmem.errors import EditRefused, plural
+from mdmem.document.text.tokens import first_of
+from mdmem.errors import CANNOT_READ, EditRefused, plural
 from mdmem.index.code.citations import keep_stale, path_of, spell_path
 from mdmem.index.code.cited_path import candidates
 from mdmem.index.code.workspace import Workspace
@@ -17,13 +20,15 @@ from mdmem.index.links import move
 from mdmem.index.links.dialect import SITE, find_site, list_roots
 from mdmem.index.links.move import Known
 from mdmem.index.links.references import file_beside, file_named
-from mdmem.index.links.resolve import PATH_KINDS, as_written, place_of, resolve_link
+from mdmem.index.links.resolve import PATH_KINDS, as_written, kept_link, place_of, resolve_link
 from mdmem.vault.paths import is_under, join, relative
 from mdmem.vault.plan import Change, EditPlan, rewritten
 
 if TYPE_CHECKING:
     from mdmem.document.markdown.inline import Link
     from mdmem.index.view import View
+
+_NAMED = 4  # of what moves, for each canvas
 
 
 def move_files(
@@ -44,6 +49,7 @@ def move_files(
     follow = _follow_files(view, known, files, moves, left_out) if files else ()
     if unread := len(view.problems()):
         left_out.append(f"the links of {plural(unread, 'file')} that cannot be read: `mdmem check` says why")
+    left_out += _list_canvases(view, known, moves)
     edits: dict[str, dict[int, TextEdit]] = {}
     for change in (*plan.changes, *follow):
         edits.setdefault(change.path, {}).update((edit.start, edit) for edit in change.edits)
@@ -54,6 +60,35 @@ def move_files(
         if made or change.move_to:
             changes.append(change._replace(edits=tuple(made)))
     return keep_stale(view, plan._replace(changes=tuple(changes), left_out=(*plan.left_out, *left_out)))
+
+
+def _list_canvases(view: View, known: Known, moves: Mapping[str, str]) -> Iterator[str]:
+    """Say which canvases of Obsidian name what moves: none of them is changed."""
+    if not any("Obsidian" in find_site(view.layout, path).tools for path in moves):
+        return
+    after = move.move_names(view, moves, known.suffixes)
+    for path in sorted(each for each in view.vault.other_files() if each.endswith(".canvas")):
+        lost = dict[str, None]()
+        for link in _read_canvas(view, path):
+            was = resolve_link(view, link, path).path or ""
+            if was in moves and resolve_link(after, link, moves.get(path, path)).path != moves[was]:
+                lost[f"{was} is {moves[was]} now"] = None
+        if lost:
+            yield f"{path}: a canvas is not changed: {first_of([*lost], _NAMED)}: correct it in Obsidian"
+
+
+def _read_canvas(view: View, path: str) -> Iterator[Link]:
+    """Yield the links of a canvas: to the files on its cards, and those in the texts on them."""
+    with suppress(*CANNOT_READ, ValueError, RecursionError):
+        content = view.vault.store.read(view.outside(path), view.vault.config.limits.max_bytes)
+        canvas = json.loads(content.data) if content else None
+        nodes = canvas.get("nodes") if isinstance(canvas, dict) else None
+        for node in nodes if isinstance(nodes, list) else ():
+            file, text = (node.get("file"), node.get("text")) if isinstance(node, dict) else (None, None)
+            if isinstance(file, str) and file:
+                yield kept_link("markdown", f"/{file}")
+            if isinstance(text, str):
+                yield from parse_text(f"{path}.md", text).links
 
 
 def _follow_files(

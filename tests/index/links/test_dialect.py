@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -205,3 +206,34 @@ def test_a_config_that_never_ends_is_read_at_once(tmp_path: Path, text: str) -> 
     """The config is a stranger's: without a bound, these took minutes."""
     write(tmp_path, {"docusaurus.config.js": text, "docs/a.md": "x"})
     assert tools(tmp_path, "docs/a.md") == ("Docusaurus",)
+
+
+def test_a_move_names_the_canvases_of_obsidian_that_it_leaves_pointing_at_nothing(tmp_path: Path) -> None:
+    card, told = '{"nodes": [{"type": "file", "file": "top/db.md", "subpath": "#One"}]}', "[[top/db]] [[db]]"
+    canvas = {
+        "nodes": [{"type": "text", "text": told}, 1, {"file": "top/pic.png"}, {"file": 1, "text": None}]
+    }
+    files = {
+        ".obsidian/app.json": "{}",
+        "top/db.md": "# One\n",
+        "top/pic.png": "1",
+        "top/other.md": "",
+        "B.canvas": card,
+        "c/Text.canvas": json.dumps(canvas),
+        "c/x.canvas": "{",
+        "c/y.canvas": '["nodes"]',
+    }
+    memory = write(tmp_path, files)
+    stays = "a canvas is not changed"
+    assert memory.plan.mv("top/other.md", "o.md").left_out == ()
+    assert memory.plan.mv("top/db.md", "in/db.md").left_out == (
+        f"B.canvas: {stays}: top/db.md is in/db.md now: correct it in Obsidian",
+        f"c/Text.canvas: {stays}: top/db.md is in/db.md now: correct it in Obsidian",
+    )
+    done = memory.mv("top", "in/")
+    assert done.plan.left_out == (
+        f"B.canvas: {stays}: top/db.md is in/top/db.md now: correct it in Obsidian",
+        f"c/Text.canvas: {stays}: top/pic.png is in/top/pic.png now: correct it in Obsidian",
+    )
+    assert (tmp_path / "B.canvas").read_text() == card
+    assert memory.plan.mv("B.canvas", "c/").left_out == ()

@@ -37,7 +37,8 @@ _LANGUAGE = r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?"
 _VARIANT = regex(rf"{_LANGUAGE}(?=/)|versioned_docs/version-[^/]+|i18n/[^/]+/[^/]+/(?:current|version-[^/]+)")
 _TWIN = regex(rf"(?:\A|/)(?:{_VARIANT.pattern}|docs|website)(?=/)")
 # What makes anchors that stand nowhere in a page: plugins, shortcodes, macros.
-_MAKES_ANCHORS = regex(r"^:::[ \t]+\w+[._]|^#[^\n]*[ \t]:id=|--8<--|(?<!=)\{\{|\{%|<!-- md:", re.MULTILINE)
+_MAKES_ANCHORS = regex(r"^#[^\n]*[ \t]:id=|--8<--|(?<!=)\{\{|\{%|<!-- md:", re.MULTILINE)
+_INSERTED = regex(r"^(?:#{1,6}[ \t]*)?:::[ \t]*\w", re.MULTILINE)  # by mkdocstrings, mkdocs-click, …
 _COMPONENT = regex(r"^[ \t]*<[A-Z]\w*[\s/>]", re.MULTILINE)
 PART = regex(r"^import\s[^\n]{1,200}?[\"']([^\"'\n]{1,200}\.mdx?)[\"']", re.MULTILINE)
 """A page of MDX that another one shows."""
@@ -428,7 +429,9 @@ def makes_anchors(site: Site, path: str, text: str, target: str) -> bool:
     is_twin = "Hugo" in site.traits and target.startswith("/") and _TWIN.search(path)
     has_components = COMPONENTS in site.traits and _COMPONENT.search(text)
     has_program = "mdBook" in site.traits and "*" in site.generated
-    return bool(is_twin or has_components or has_program or _MAKES_ANCHORS.search(text))  # a twin may have it
+    has_inserted = "MkDocs" in site.traits and _INSERTED.search(text)
+    is_made = is_twin or has_components or has_program or has_inserted  # a twin may have it
+    return bool(is_made or _MAKES_ANCHORS.search(text))
 
 
 def is_note_of(site: Site, file: str) -> bool:

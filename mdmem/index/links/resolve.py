@@ -706,7 +706,7 @@ def spell(
         page = _keep_case(new[min(at, len(new) - 1)], written, old[at])
         if means(resolve(names, page, source), path):
             return page
-    identifier = _complete_path(written, path, was, source)
+    identifier = _complete_path(names, written, path, was, source)
     if not (identifier and means(resolve(names, identifier, source), path)):
         identifier = shortest(names, path, source, parts=written.count("/") + 1)
     suffix = _suffix_of(path)
@@ -815,15 +815,19 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
     is_name = f"/{was}".endswith((f"/{said}", f"/{said}{MARKDOWN}"))
     if is_name and not is_way(names, link, was, here) and (BY_NAME in site.traits or link.kind == "ref"):
         parts, suffix = said.count("/") + 1, _suffix_of(path) if _says_suffix(said, was) else ""
+        if whole := _complete_path(names, said, path, was, source):
+            yield whole + suffix
         yield "/".join(without_suffix(path).split("/")[-parts:]) + suffix
         yield shortest(names, path, source, parts=parts) + suffix
 
 
-def _complete_path(written: str, path: str, was: str, source: str) -> str:
+def _complete_path(names: Names, written: str, path: str, was: str, source: str) -> str:
+    """Return the whole path, seen from a namespace or the tool's folder, where the old one was whole."""
     old = without_suffix(written) if _says_suffix(written, was) else written
-    for namespace in namespaces(source) if "/" in old else ():
-        if namespace + old == without_suffix(was) and path.startswith(namespace):
-            return without_suffix(path)[len(namespace) :]
+    top = place_in(names.layout, find_site(names.layout, source).folder)
+    for folder in (*namespaces(source), *([f"{top}/"] if top else ())) if "/" in old else ():
+        if folder + old == without_suffix(was) and path.startswith(folder):
+            return without_suffix(path)[len(folder) :]
     return ""
 
 

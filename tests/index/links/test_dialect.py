@@ -163,7 +163,7 @@ TREES: dict[str, dict[str, Any]] = {
     "Jekyll": {"marker": "_config.yml", "root": "_layouts", "links": [
         "{% link _layouts/g/x.md %}", "[a](/_layouts/g/x.html)", "[a](../g/x.html)", "[a](../g/x.md)"]},
     "Obsidian": {"marker": ".obsidian/app.json", "root": "n", "links": [
-        "[[x|l]]", "[a](x.md)", "[a](g/x.md)", "[a](../g/x.md)", "[[n/g/x#t]]"]},
+        "[[x|l]]", "[a](x.md)", "[a](n/g/x.md)", "[a](../g/x.md)", "[[n/g/x#t]]"]},
     "Dendron": {"marker": "dendron.yml", "root": "v", "links": [
         "[[x]]", "[[L|x]]", "[[L|x#t]]", "[[L|dendron://v/x]]", "![[x#t,1:#*]]", "[a](../g/x.md)"]},
     "Logseq": {"marker": "logseq/config.edn", "root": "pages", "links": [

@@ -26,7 +26,7 @@ from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line
 from mdmem.document.tree import LINEAGE
 from mdmem.errors import MdmemError, plural
-from mdmem.index.links.resolve import resolve, routes, shortest
+from mdmem.index.links.resolve import resolve, routes, spell_new
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Typing:
 
     def _name(self, path: str) -> str:
         if path.endswith(self._around.vault.suffixes):
-            return shortest(self._around, path, self._document.path)
+            return spell_new(self._around, path, self._document.path)
         return path
 
     def _offer_memories(

@@ -113,6 +113,30 @@ def test_what_is_chosen_is_written(editing: Editing, case: str) -> None:
     assert (chosen(text, found.items[0]) if found.items else None) == expected
 
 
+@cases(
+    "form, here, beside, below",
+    [
+        ("shortest", "sub/n/mine.md", "db", "deep"),
+        ("absolute", "sub/n/mine.md", "n/db", "n/in/deep"),
+        ("relative", "sub/n/mine.md", "db", "in/deep"),
+        ("relative", "sub/o/mine.md", "../n/db", "../n/in/deep"),
+        ("absolute", "elsewhere.md", "db", "deep"),
+    ],
+)
+def test_a_new_wikilink_has_the_form_that_obsidian_is_set_to(
+    tmp_path: Path, form: str, here: str, beside: str, below: str
+) -> None:
+    mdmem.init(tmp_path)
+    settings_of = {"sub/.obsidian/app.json": f'{{\n  "newLinkFormat": "{form}"\n}}'}
+    for path, text in {"sub/n/db.md": "", "sub/n/in/deep.md": "", **settings_of}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    editing = mdmem.open(tmp_path).editing()
+    for name, expected in (("db", beside), ("deep", below)):
+        _, found = typed(editing, f"[[{name}|", here)
+        assert found.items[0].edit.new == f"{expected}]]"
+
+
 def test_an_alias_that_stands_there_stays(editing: Editing) -> None:
     editing.open("notes/mine.md", "| [[dat\\|x]] |")
     (first, *_) = editing.completions("notes/mine.md", 7).items

@@ -28,8 +28,8 @@ from mdmem.vault.paths import MemoryLayout, is_under, join, nfc, relative
 
 SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
 MOUNTS, COMPONENTS = "mounts", "components"
-RELATIVE = '"newLinkFormat": "relative"'
-"""What a config of Obsidian says where links are written as paths from their notes, and not as names."""
+RELATIVE, ABSOLUTE = '"newLinkFormat": "relative"', '"newLinkFormat": "absolute"'
+"""What a config of Obsidian says where links are paths from their notes, or from its vault, and not names."""
 
 _MOST_READ, _MOST_SAID = 1 << 16, 16  # bytes of a config, and folders in it
 _LANGUAGE = r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?"

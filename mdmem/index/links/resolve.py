@@ -53,6 +53,7 @@ from mdmem.document.text.regex import regex
 from mdmem.index.code.cited_path import join_path
 from mdmem.index.database import INDEX_NAMES, address_key, alias_key, drop_numbers, key_of, label_key
 from mdmem.index.links.dialect import (
+    ABSOLUTE,
     BY_NAME,
     LABEL_FIRST,
     MOUNTS,
@@ -476,6 +477,16 @@ def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
             if means(resolve(names, identifier, source), path):
                 return identifier
     return "/" + spellings[-1]
+
+
+def spell_new(names: Names, path: str, source: str) -> str:
+    """Return what a new wikilink in `source` says to mean `path`, in the form that Obsidian is set to."""
+    site, way = find_site(names.layout, source), without_suffix(route(path, source))
+    if RELATIVE in site.config and means(resolve(names, way, source), path):
+        return way
+    top = place_in(names.layout, site.folder) or ""
+    is_whole = ABSOLUTE in site.config and is_under(path, top)
+    return shortest(names, path, source, parts=relative(path, top).count("/") + 1 if is_whole else 1)
 
 
 def means(resolution: Resolution, path: str | None) -> bool:

@@ -247,14 +247,20 @@ class Database:
         self._drop_parts(numbers)
         self.write("DELETE FROM documents WHERE id = ?", [(number,) for number in numbers])
 
-    def note_moves(self, moved: Mapping[str, str], taken: Iterable[str] = ()) -> None:
+    def note_moves(
+        self, moved: Mapping[str, str], taken: Iterable[str] = (), deleted: Iterable[str] = ()
+    ) -> None:
         """Note where memories have moved, old path to new, so that links to the old paths can be fixed later.
 
-        Links to a path that is `taken` by a new memory mean that, also after it is deleted.
+        Links to a path that is `taken` by a new memory mean that, also after it is deleted. What is `deleted`
+        is noted, as moved to nowhere, where a link may mean it.
         """
         self.write("DELETE FROM moves WHERE old = ?", [(path,) for path in (*moved.values(), *taken)])
         self.write("UPDATE moves SET new = ? WHERE new = ?", [(new, old) for old, new in moved.items()])
         self.write("INSERT OR REPLACE INTO moves VALUES (?, ?)", moved.items())
+        is_linked = "EXISTS (SELECT 1 FROM links WHERE key = ?2 OR (label != '' AND label = ?2))"
+        pairs = [(path, key) for path in deleted for key in stem_keys(path)]
+        self.write(f"INSERT OR REPLACE INTO moves SELECT ?1, '' WHERE {is_linked}", pairs)
 
     def _assign_numbers(self, paths: Sequence[str]) -> list[tuple[int, bool]]:
         """Return the number of each document, and whether it is a new one."""

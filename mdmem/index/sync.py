@@ -461,13 +461,14 @@ class Sync:
 
     def _summarise_run(self) -> Synced:
         moved = moves(self._gone, self._created)
-        if moved or self._created:
+        removed = sorted(self._gone.keys() - moved.keys())
+        if moved or removed or self._created:
             with self._database.writing():
-                self._database.note_moves(moved, self._created)
+                self._database.note_moves(moved, self._created, removed)
         return Synced(
             created=tuple(sorted(self._created.keys() - moved.values())),
             changed=tuple(sorted(self._changed)),
-            removed=tuple(sorted(self._gone.keys() - moved.keys())),
+            removed=tuple(removed),
             moved=tuple(sorted(moved.items())),
         )
 

@@ -194,6 +194,14 @@ def _format_time(mtime_ns: int) -> str | None:
 _HIGHEST = "\U0010ffff"
 
 
+def _name_by_stem(paths: Iterable[str]) -> dict[Name, list[str]]:
+    found: dict[Name, list[str]] = {}
+    for path in paths:
+        for key in stem_keys(path):
+            found.setdefault(("stem", key), []).append(path)
+    return found
+
+
 def _build_wall_condition(wall: Namespace) -> tuple[str, tuple[str, ...]]:
     # SQLite compares texts by their bytes, in which "0" follows "/".
     parts = ["d.path >= ? AND d.path < ?"]
@@ -393,11 +401,16 @@ class View:
     @cached_property
     def unread(self) -> dict[Name, list[str]]:
         """The files that cannot be read as memories, by the names that they would have."""
-        found: dict[Name, list[str]] = {}
-        for path in sorted(self._list_unread()):
-            for key in stem_keys(path):
-                found.setdefault(("stem", key), []).append(path)
-        return found
+        return _name_by_stem(sorted(self._list_unread()))
+
+    @cached_property
+    def gone(self) -> dict[Name, list[str]]:
+        """The memories that were moved or deleted, by the names that they had."""
+        query = (
+            "SELECT d.path FROM (SELECT old AS path FROM moves) AS d"
+            " WHERE {inside} AND d.path NOT IN (SELECT path FROM documents) ORDER BY d.path"
+        )
+        return _name_by_stem(self.inside(path) for (path,) in self.rows(query))
 
     def _list_unread(self) -> Iterator[str]:
         yield from (path for path, _ in self.problems())
@@ -494,7 +507,7 @@ class View:
 
     def forget_names(self) -> None:
         """Load `all_names`, the names of files and the layout again when they are next needed."""
-        for name in ("all_names", "_attachments", "unread", "left_out", "layout", "_others"):
+        for name in ("all_names", "_attachments", "unread", "gone", "left_out", "layout", "_others"):
             self.__dict__.pop(name, None)
 
     def stands(self, path: str) -> bool:

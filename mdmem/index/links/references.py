@@ -348,6 +348,8 @@ def check_links(
             if target and not is_anchor:
                 what = "it has moved to" if has_moved else "this memory has moved, and the link means"
                 hint = f"{what} {target}: `mdmem doctor --fix`"
+            elif not (is_anchor or elsewhere) and (gone := find_gone(around, document.path, link)):
+                hint = f"{gone} is gone: bring it back, or remove the link"
         others = meant.candidates if judged.state == AMBIGUOUS else ()
         related = tuple(Related(path, Span(0, 0), "it may mean this") for path in others[:_NAMED])
         is_new = not target and _is_unwritten(around, document, link, judged, meant)
@@ -363,6 +365,7 @@ def _is_unwritten(
         is_name
         and not EMBEDDED.search(link.target)
         and UNWRITTEN in find_site(around.layout, document.path).traits
+        and not find_gone(around, document.path, link)
     )
 
 
@@ -646,6 +649,13 @@ def find_unread(around: View, path: str, target: str, *, as_path: bool = False) 
     """Find the file that a link in the memory at `path` means and that cannot be read as a memory."""
     names = ChangedNames(around, added=around.unread)
     return resolve(names, target, path, as_path=as_path).path if around.unread else None
+
+
+def find_gone(around: View, path: str, link: Link) -> str | None:
+    """Find what a link in the memory at `path` meant before that was moved or deleted."""
+    if ("stem", key_of(link.target)) not in around.gone:
+        return None
+    return resolve_link(ChangedNames(around, added=around.gone), link, path).path
 
 
 def _judge_anchor(

@@ -150,6 +150,30 @@ def test_only_what_nobody_has_written_yet_is_a_note(tmp_path: Path) -> None:
     ]
 
 
+def test_a_page_that_was_deleted_is_not_one_that_nobody_has_written(tmp_path: Path) -> None:
+    """Whoever deleted it, as long as something led to it; until it is there again."""
+    texts = {"n/a.md": "one\n", "b.md": "two\n", "c.md": "three\n", "s.md": "[[a]] [[n/a]] [[b|B]] [[new]]\n"}
+    memory = write(tmp_path, {".obsidian/app.json": "", **texts})
+    memory.sync()
+    memory.rm("n/a.md")
+    for path in ("b.md", "c.md"):
+        (tmp_path / path).unlink()
+    memory.sync()
+    memory.append("s.md", "[[c]]\n")
+
+    def told() -> list[tuple[str, str, str]]:
+        return [(each.severity, each.rule, each.hint) for each in memory.check()]
+
+    make, hint = "make it, or remove the link", "is gone: bring it back, or remove the link"
+    notes = [("note", "new", make), ("note", "c", make)]
+    lost = [("warning", "a", f"n/a.md {hint}"), ("warning", "n/a", f"n/a.md {hint}")]
+    assert told() == [*lost, ("warning", "b", f"b.md {hint}"), *notes]
+    assert (memory.status().unwritten, memory.status().broken) == (2, 3)
+    memory.restore("n/a.md")
+    (tmp_path / "b.md").write_text("two again\n")
+    assert told() == notes
+
+
 # --------------------------------------------------------------------------------------------- there and back
 
 TREES: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ between one change and the next was edited directly.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from functools import cache, cached_property, partial
@@ -119,13 +119,51 @@ def follow(log: Iterator[Entry], names: list[str]) -> Iterator[tuple[Entry, File
     """Yield the changes of a memory; each name that it had before is added to `names`."""
     for entry in copy(log):
         for file in [file for file in entry.files if file.path == names[-1]]:
-            is_new = file.after and not file.before
-            gone = [each for each in entry.files if is_new and not each.after]
-            found = [each for each in gone if each.before == file.after]
-            if len(gone) == 1 and "move " in entry.message:
-                found = gone  # its links may have been changed along
-            names += [each.path for each in found[:1]]
-            yield entry, file._replace(before=found[0].before) if found else file
+            former = _Formers(entry).find(file)
+            names += [former.path] if former else []
+            yield entry, file._replace(before=former.before) if former else file
+
+
+def follow_all(
+    log: Iterator[Entry], paths: Iterable[str]
+) -> dict[str, tuple[list[str], list[tuple[Entry, FileChange]]]]:
+    """Return of each of some files that changed its names, last first, and its changes, as `follow` has them.
+
+    The history is read once, however many they are.
+    """
+    found = {path: ([path], list[tuple[Entry, FileChange]]()) for path in paths}
+    called = {path: [path] for path in found}  # who had a name by the time of an entry
+    for entry in copy(log) if found else ():
+        formers = _Formers(entry)
+        for file, who in [(file, called[file.path]) for file in entry.files if file.path in called]:
+            former = formers.find(file)
+            for path in who:
+                names, changes = found[path]
+                names += [former.path] if former else []
+                changes.append((entry, file._replace(before=former.before) if former else file))
+            if former:
+                called[file.path] = [path for path in called[file.path] if path not in who]
+                called[former.path] = [*called.get(former.path, ()), *who]
+    return {path: each for path, each in found.items() if each[1]}
+
+
+class _Formers:
+    """Says what the new files of a change were before it moved them."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+
+    def find(self, file: FileChange) -> FileChange | None:
+        if file.before or not file.after:
+            return None
+        only, by_hash = self._gone
+        return only or by_hash.get(file.after)
+
+    @cached_property
+    def _gone(self) -> tuple[FileChange | None, dict[str | None, FileChange]]:
+        gone = [each for each in self._entry.files if not each.after]
+        is_only = len(gone) == 1 and "move " in self._entry.message  # its links may have been changed along
+        return gone[0] if is_only else None, {each.before: each for each in reversed(gone)}
 
 
 class Steps:

@@ -19,7 +19,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -38,7 +37,7 @@ from mdmem.errors import (
 from mdmem.git.commit import IGNORED, Pending, PendingKind, WorkTree
 from mdmem.git.history import AGENT, ALSO, ID, OP, SESSION, one_line, with_trailers
 from mdmem.git.repository import Repository
-from mdmem.review.authors import Steps, follow, read_log
+from mdmem.review.authors import Steps, follow, follow_all, read_log
 from mdmem.review.decisions import Decisions
 from mdmem.review.review import Review
 from mdmem.review.tracked import NAMES_A_MEMORY, Tracked, is_chosen
@@ -199,10 +198,8 @@ class Commits:
         """
         log, made = read_log(self._vault), dict[str, tuple[Entry, set[str]]]()
         gone = {path for path, each in others.items() if each.kind == "removed"}
-        touched = {file.path for entry in copy(log) for file in entry.files} if others else set[str]()
-        for path, each in ((path, others[path]) for path in others if path in touched):
-            names = [path]
-            steps = [*follow(log, names)]
+        for path, (names, steps) in follow_all(log, others).items():
+            each = others[path]
             if bool(steps[0][1].after) != (each.kind != "removed"):
                 continue
             was_known = len(names) == 1 or not steps[-1][1].before or not gone.isdisjoint(names)

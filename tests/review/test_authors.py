@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from itertools import tee
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from mdmem.review.authors import follow, follow_all
+from mdmem.vault.store import Entry, FileChange
 from tests.git.conftest import VaultTree, set_up
+from tests.speed import examples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PATH = "notes/a.md"
@@ -293,3 +298,45 @@ def test_what_is_not_kept_any_more_is_told_by_all_who_may_have_made_it(team: Tea
     team.save()
     assert team.named == ["claude", "ada"]
     assert team.blamed()["said by claude"] == "ada, claude?"
+
+
+PATHS, HASHES = st.sampled_from(("a", "b", "c", "d")), st.sampled_from(("1", "2", None))
+FILES = st.lists(st.builds(FileChange, PATHS, HASHES, HASHES), unique_by=lambda file: file.path, max_size=4)
+ENTRIES = st.builds(
+    lambda message, files: Entry("id", "time", "ada", message, tuple(files)),
+    st.sampled_from(("move a to b", "write a")),
+    FILES,
+)
+
+
+@given(entries=st.lists(ENTRIES, max_size=8))
+@settings(max_examples=examples(200), deadline=None)
+def test_files_are_followed_together_as_each_by_itself(entries: list[Entry]) -> None:
+    (log,), alone = tee(entries, 1), {}
+    for path in ("a", "b", "c", "d"):
+        names = [path]
+        if steps := [*follow(log, names)]:
+            alone[path] = names, steps
+    assert follow_all(log, ("a", "b", "c", "d")) == alone
+
+
+def test_the_history_is_read_as_often_for_many_files_as_for_one() -> None:
+    class Files(tuple[FileChange, ...]):
+        __slots__ = ()
+        reads = 0
+
+        def __iter__(self) -> Iterator[FileChange]:
+            Files.reads += 1
+            return super().__iter__()
+
+    new = [FileChange(f"new/{number}.png", None, f"{number}") for number in range(300)]
+    old = [FileChange(f"old/{number}.png", f"{number}", None) for number in range(300)]
+    (log,), counts = tee([Entry("id", "time", "ada", "move old to new", Files((*new, *old)))], 1), []
+    for many in (new[:1], new):
+        Files.reads = 0
+        found = follow_all(log, [file.path for file in many])
+        assert [names for names, _ in found.values()] == [
+            [n.path, o.path] for n, o in zip(many, old, strict=False)
+        ]
+        counts.append(Files.reads)
+    assert counts[0] == counts[1]

@@ -89,7 +89,7 @@ class Kinds(Verbs[R], Generic[R]):
         "mdmem.review.git:Git",
         "_vault",
         "_run",
-        "_find_verb",
+        "_view",
         doc="What git knows of the memories, and commits of them.",
     )
     summaries: Lazy[Summaries[R]] = Lazy(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.document.document import Document, UnreadableDocument, digest, parse_text
 from mdmem.document.edit import between, splice
@@ -22,9 +22,12 @@ from mdmem.document.merging.merge import merge
 from mdmem.document.merging.reverting import TakenBack, take_back
 from mdmem.document.text.lines import with_newline
 from mdmem.errors import DocumentRefused, RevertRefused
+from mdmem.index.links.move import move_names
+from mdmem.index.links.outside import move_files
+from mdmem.index.links.resolve import resolve_link, turn_links
 from mdmem.kind import PROPOSAL, kind_at
 from mdmem.memory.verbs import Build
-from mdmem.review.authors import Maker, Steps, read_log
+from mdmem.review.authors import Maker, Steps, follow_all, read_log
 from mdmem.review.review import (
     ComparedMemory,
     MemoryChange,
@@ -35,8 +38,11 @@ from mdmem.review.review import (
     list_rows,
 )
 from mdmem.review.tracked import Tracked
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.index.view import View
 
 ReviewedKind = Literal["changed", "new", "removed", "renamed", "conflict"]
 _Changed = FactChange | FieldChange | None
@@ -162,8 +168,8 @@ class Decisions:
             return compared
         return compared._replace(after=self._vault.find_around(compared.pair.new, unreadable=True))
 
-    def build(self, path: str, rows: Collection[str], move: Callable[..., Build]) -> Build:
-        """Return a function that plans to reject rows, with `move` as the verb; git is asked before."""
+    def build(self, path: str, rows: Collection[str], view: Callable[[], View]) -> Build:
+        """Return a function that plans to reject rows; git is asked before."""
         review = Review(self._vault, self._tracked, self._tracked.head, None, [path])
         pairs = [pair for pair in review.find_pairs() if path in pair[:2]]
         compared = [each for each in review.compare_pairs(pairs) if each.pair.path == path]
@@ -171,8 +177,18 @@ class Decisions:
             raise RevertRefused(what=path, reasons=("it has no changes",), remedy=_LOOK_AGAIN)
         if any(note.change == "conflict" for note in compared[0].notes):
             raise RevertRefused(what=path, reasons=(_CONFLICT,), remedy="see `git status`")
-        before, pair = compared[0].before, compared[0].pair
-        return lambda: _Rejection(self._vault, pair, before, rows).plan(move)
+        before, pair, attached = compared[0].before, compared[0].pair, self._find_attached()
+        return lambda: _Rejection(self._vault, pair, before, rows).plan(view(), attached)
+
+    def _find_attached(self) -> dict[str, str]:
+        """Return the attachments that mdmem moved since the last commit: the path now, and the one then."""
+        tracked, log = self._tracked, read_log(self._vault)
+        called = {path: names for path, (names, _) in follow_all(log, self._vault.other_files()).items()}
+        called = {path: names[1:] for path, names in called.items() if len(names) > 1}
+        tree = tracked.history.tree(tracked.head, tracked.names) if called and tracked.head else {}
+        known = {tracked.attachment(name) for name in tree}
+        then = {path: next(filter(known.__contains__, names), names[-1]) for path, names in called.items()}
+        return {path: old for path, old in then.items() if path not in known}
 
 
 class _Rejection:
@@ -199,16 +215,56 @@ class _Rejection:
     def _refuse(self, *reasons: str) -> RevertRefused:
         return RevertRefused(what=self._path, reasons=reasons, remedy=_LOOK_AGAIN)
 
-    def plan(self, move: Callable[..., Build]) -> EditPlan:
+    def plan(self, view: View, attached: Mapping[str, str]) -> EditPlan:
+        """Plan to reject the rows; `attached` are the attachments that were moved, and where each was."""
         message = f"revert {self._path} ({len(self._chosen):,} of {len(self._rows):,} changes)"
-        if any(row.change == "memory-renamed" for row, _ in self._chosen.values()) and self._now:
-            plan = move(self._path, self._pair.old)()
-            changes = tuple(
-                self._move_back(self._now, change) if change.path == self._path else change
-                for change in plan.changes
-            )
-            return plan._replace(changes=changes, message=message, brings_back=True)
-        return EditPlan(changes=(self._take_back(),), message=message, brings_back=True)
+        is_renamed = any(row.change == "memory-renamed" for row, _ in self._chosen.values())
+        own = None if is_renamed and self._now else self._take_back()
+        going = self._list_going(view, attached, own)
+        hashes = dict(each for path in going for each in view.vault.attachments(path))
+        moves = {path: attached[path] for path in hashes}
+        files = {view.in_workspace(path): view.in_workspace(old) for path, old in moves.items()}
+        if own is None:
+            moves[self._path] = self._pair.old
+        plan = move_files(view, moves, files, {}) if moves else EditPlan(changes=())
+        changes = [own] if own else []
+        for change in plan.changes:
+            if change.path != self._path:
+                changes.append(change)
+            elif self._now and own is None:
+                changes.append(self._move_back(self._now, change))
+        return plan._replace(
+            changes=tuple(changes),
+            message=message,
+            brings_back=True,
+            attachments=tuple(AttachmentChange(path, moves[path], hashes[path]) for path in hashes),
+            left_out=(*plan.left_out, *(self._list_staying(attached, moves) if own is None else ())),
+        )
+
+    def _list_staying(self, attached: Mapping[str, str], moves: Mapping[str, str]) -> Iterator[str]:
+        """Say which attachments were moved from one folder to the other with the memory, and stay there."""
+        folders = tuple(path.rpartition("/")[0] for path in (self._path, self._pair.old))
+        for path, old in attached.items():
+            if path not in moves and folders == (path.rpartition("/")[0], old.rpartition("/")[0]):
+                yield f"{path} stays, which was {old}: `mdmem mv` moves it back"
+
+    def _list_going(self, view: View, attached: Mapping[str, str], own: Change | None) -> list[str]:
+        """List the attachments that go back: those that a memory which moves back links to.
+
+        Of another memory those that it will link to where they were, and where nothing is now.
+        """
+        back = {path: old for path, old in attached.items() if not view.exists(old)}
+        said = own.after(self._limits) if own else self._now
+        if not back or said is None or isinstance(said, UnreadableDocument):
+            return []
+        after = move_names(view, back, view.vault.suffixes)
+        found, new = set[str | None](), {old: path for path, old in back.items()}
+        with suppress(DocumentRefused):  # its links cannot be read
+            for link in turn_links(view, said, self._path):
+                now = resolve_link(view, link, self._path).path
+                then = resolve_link(after, link, self._path).path if own and now is None else None
+                found.add(new.get(then or "") if own else now)
+        return [path for path in back if path in found]
 
     def _take_back(self) -> Change:
         base, now = self._base, self._now

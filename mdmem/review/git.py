@@ -18,6 +18,7 @@ from mdmem.vault.paths import StrPath, path_text, path_texts
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from mdmem.index.view import View
     from mdmem.review.commits import Committed
     from mdmem.review.decisions import ReviewedMemories
     from mdmem.review.merge_setup import MergeSetup
@@ -31,15 +32,13 @@ class Git(KindVerbs[R]):
 
     Args:
         vault, run: as for `KindVerbs`.
-        find_verb: returns a verb of the memories by its name, which makes a plan.
+        view: returns what the index knows of the memories now.
     """
 
-    def __init__(
-        self, vault: Vault, run: Callable[[Build], R], find_verb: Callable[[str], Callable[..., Build]]
-    ) -> None:
+    def __init__(self, vault: Vault, run: Callable[[Build], R], view: Callable[[], View]) -> None:
         vault.require_folder("git")
         super().__init__(vault, run)
-        self._find_verb = find_verb
+        self._view = view
 
     def log(
         self, path: StrPath | None = None, anchor: str = "", *, limit: int | None = None
@@ -164,7 +163,8 @@ class Git(KindVerbs[R]):
         """Make rows of a memory what they are in the last commit; what is written beside them stays.
 
         With an added heading or item goes what was added in it. With its last row, a memory has the bytes of
-        the last commit. Nothing is committed; `undo` takes it back.
+        the last commit. Attachments that were moved go back where its links mean them. Nothing is committed;
+        `undo` takes it back.
 
         Args:
             rows: the `row` of each, as `review` has it.
@@ -176,7 +176,7 @@ class Git(KindVerbs[R]):
         from mdmem.review.decisions import Decisions  # noqa: PLC0415 - start-up
 
         with Tracked(self._vault) as tracked:
-            build = Decisions(self._vault, tracked).build(path_text(path), rows, self._find_verb("mv"))
+            build = Decisions(self._vault, tracked).build(path_text(path), rows, self._view)
         return self._run(build)
 
     def commit(

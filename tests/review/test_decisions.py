@@ -13,6 +13,7 @@ from mdmem.serve.adapters.hooks import answer
 from tests.git.conftest import VaultTree, set_up
 from tests.review.drafts import Draft
 from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -311,6 +312,58 @@ def test_a_renamed_memory_moves_back_with_its_links(desk: Desk) -> None:
     desk.reject("old/c.md", *found.rows)
     assert desk.read("notes/a.md") == base
     assert desk.memory.git.review() == []
+
+
+def pictures(desk: Desk) -> dict[str, bytes]:
+    memories = desk.root / "memories"
+    return {str(file.relative_to(memories)): file.read_bytes() for file in memories.rglob("*.png")}
+
+
+@cases("link", ["![p](pic.png)", "![[pic.png]]", "![[notes/trip/pic.png]]"])
+@pytest.mark.parametrize("tracked", [True, False])
+def test_an_attachment_goes_back_with_the_memory_that_was_moved_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str, tracked: bool
+) -> None:
+    set_up(monkeypatch)
+    desk = Desk(tmp_path / "".join(filter(str.isalnum, link)))
+    desk.write("memories/notes/trip/pic.png", b"p\0")
+    desk.write("memories/notes/trip/other.png", b"o\0")
+    if tracked:
+        desk.git("add", "memories/notes/trip")
+    desk.note("notes/b.md", "![[notes/trip/pic.png]]\n")
+    desk.committed("notes/trip/a.md", f"one\n\n{link}\n")
+    desk.memory.mv("notes/trip", "notes/tour")
+    rows = desk.rows("notes/tour/a.md")
+    assert desk.memory.plan.git.reject("notes/tour/a.md", [rows[0].row]).left_out == (
+        "notes/tour/other.png stays, which was notes/trip/other.png: `mdmem mv` moves it back",
+    )
+    done = desk.reject("notes/tour/a.md", rows[0])
+    assert pictures(desk) == {"notes/trip/pic.png": b"p\0", "notes/tour/other.png": b"o\0"}
+    assert desk.read("notes/trip/a.md") == f"one\n\n{link}\n".encode()
+    assert desk.memory.git.review() == []
+    assert desk.memory.check() == []
+    desk.memory.undo(done)
+    desk.reject("notes/tour/a.md", *rows)
+    assert (len(pictures(desk)), desk.memory.git.review()) == (2, [])
+    assert desk.memory.check() == []
+
+
+def test_an_attachment_goes_back_with_the_link_to_it(desk: Desk) -> None:
+    base = b"one\n\n![p](att/pic.png) ![q](att/q.png)\n"
+    for name in ("pic", "q"):
+        desk.write(f"memories/notes/att/{name}.png", name.encode())
+    desk.git("add", "memories/notes/att")
+    desk.note("notes/b.md", "![[notes/att/pic.png]] ![[notes/att/q.png]]\n")
+    desk.committed("notes/a.md", base.decode())
+    desk.memory.mv("notes/att", "notes/media")
+    desk.write("memories/notes/att/q.png", b"another")
+    (row,) = desk.rows("notes/a.md")
+    done = desk.reject("notes/a.md", row)
+    assert desk.read("notes/a.md") == base
+    assert desk.read("notes/b.md") == b"![[notes/att/pic.png]] ![[notes/media/q.png]]\n"
+    assert sorted(pictures(desk)) == ["notes/att/pic.png", "notes/att/q.png", "notes/media/q.png"]
+    desk.memory.undo(done)
+    assert sorted(pictures(desk)) == ["notes/att/q.png", "notes/media/pic.png", "notes/media/q.png"]
 
 
 def test_rows_of_a_renamed_memory_go_beside_its_name_and_with_it(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from mdmem.errors import MdmemError, show_name
 
 Severity = Literal["error", "warning", "note"]
-_TOML_PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)\Z")
+_TOML_PLACE = r"\(at (?:line (\d+), column (\d+)|end of document)\)\Z"
 SECRETS = "secret"
 SECRETS_HINT = "leave it out, or name where it is kept"
 
@@ -68,7 +68,7 @@ class Related(NamedTuple):
 
 def find_toml_place(text: str, error: Exception) -> Position | None:
     """Return where a text is not TOML, by what `tomllib` says of it; None where it names no place."""
-    place = _TOML_PLACE.search(str(error))
+    place = re.search(_TOML_PLACE, str(error))
     if place and place[1]:
         return Position(int(place[1]), int(place[2]))
     return Position(text.count("\n") + 1, len(text) - text.rfind("\n")) if place else None

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 _MOST_LINES = 20  # that a message names
 # What ends a line for some reader, other control characters, and bytes of a name that are no UTF-8.
-_NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_NOT_SHOWN = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 _FIRST_BYTE, _BYTES = 0xDC80, 0xDC00  # the surrogates that stand for bytes
 
 
@@ -28,7 +28,7 @@ def show_name(text: str) -> str:
     """Return a name, or a line with names in it, so that it is one line wherever it is printed."""
     if text.isascii() and text.isprintable():
         return text
-    return _NOT_SHOWN.sub(_escape_character, text)
+    return re.sub(_NOT_SHOWN, _escape_character, text)
 
 
 def _escape_character(found: re.Match[str]) -> str:

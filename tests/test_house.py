@@ -64,6 +64,8 @@ INLINE = {
         "most events need no context, start no process, and warn of nothing",
         {"facade.background", "facade.questions.context", "facade.questions.excerpt", "logging"},
     ),
+    "document.outline": ("few memories have code in what is compared", {"textwrap"}),
+    "facade.questions.context": ("few rules stand in a file that the host reads", {"hosts.generated"}),
     "hosts.settings": ("an extra: Codex alone has settings in TOML", {"tomlkit"}),
     "hosts.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
     "index.code.workspace": (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from textwrap import dedent
 from typing import Literal, NamedTuple
 
 from mdmem.document.document import Document
@@ -337,6 +336,8 @@ def _read_words(node: TreeNode) -> str:
     if not node.is_code:
         first = _BLANKS.sub(" ", first).strip(" ")
         return _BARS.sub(" | ", first.removeprefix("|").removesuffix("|")).strip(" ")
+    from textwrap import dedent  # noqa: PLC0415 - code in lists is rare, and start-up
+
     if node.kind == "item":  # its first line has the marker for indentation
         return "\n".join((first.strip(" \t"), dedent(below).rstrip(" \t\n")))
     return dedent(text).rstrip(" \t\n")

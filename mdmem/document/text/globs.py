@@ -15,10 +15,10 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mdmem.document.arguments import texts_of
-from mdmem.document.text.regex import shortened
+from mdmem.document.text.regex import regex, shortened
 from mdmem.errors import PatternInvalid
 
-_COMMA = re.compile(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
+_COMMA = regex(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
 _REMEDY = "fix the glob; a backslash makes a special character stand for itself"
 _ANY = b"[^/]"
 _STAR = b"[^/]*"
@@ -26,8 +26,8 @@ _AT_ANY_DEPTH = b"(?:/?|.*/)"
 _BETWEEN = b"(?:/|/.*/)"
 _BELOW = b"/.*"
 _WILD = {"*": _STAR, "?": _ANY}
-_TOKEN = re.compile(r"\*\*|\[(?P<negation>[!^]|(?![!^]))(?P<members>.[^\]]*)\]|\\.|.", re.DOTALL)
-_MEMBER = re.compile(".(?:-.)*", re.DOTALL)  # of a class: a character, or a range, which may go on
+_TOKEN = regex(r"\*\*|\[(?P<negation>[!^]|(?![!^]))(?P<members>.[^\]]*)\]|\\.|.", re.DOTALL)
+_MEMBER = regex(".(?:-.)*", re.DOTALL)  # of a class: a character, or a range, which may go on
 _UNCLOSED = {"[": "a [ is never closed", "\\": "a backslash stands at the end"}
 _LOOPS = (_STAR, _AT_ANY_DEPTH, _BETWEEN, _BELOW)
 _MOST_CHARACTERS = 4096
@@ -127,7 +127,7 @@ def _compile_glob(text: str) -> _Glob | None:
 def _make_matcher(parts: Sequence[_Part]) -> Callable[[bytes], object]:
     if list(parts) == [_AT_ANY_DEPTH]:
         parts = [b".*"]
-    pattern = re.compile(b"".join(map(_regex_of, parts)) + rb"\Z", re.DOTALL)
+    pattern = regex(b"".join(map(_regex_of, parts)) + rb"\Z", re.DOTALL)
     if _count_loops(parts) <= _MOST_LOOPS:
         return pattern.match
     return lambda path: len(path) in _reachable_places(parts, path, {0})
@@ -164,7 +164,7 @@ def _reachable_places(parts: Sequence[_Part], path: bytes, places: set[int]) -> 
         elif part == _BELOW:
             places = set(range(min(begun, default=len(path) + 1), len(path) + 1))
         else:
-            match = re.compile(part, re.DOTALL).match
+            match = regex(part, re.DOTALL).match
             places = {found.end() for at in places if (found := match(path, at))}
     return places
 

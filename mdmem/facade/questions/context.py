@@ -8,7 +8,7 @@ and fits into what the later ones leave, stands at the end.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,13 +30,12 @@ from mdmem.facade.questions.excerpt import (
 )
 from mdmem.facade.scoped import ScopedMemory
 from mdmem.hosts.files import SourceFiles
-from mdmem.hosts.generated import holds_rule
 from mdmem.index.hit import Hit
 from mdmem.kind import NAMESPACES, OBSERVATION, PREFERENCE, PROJECT, PROJECT_FILE, RULE, WORKING, Kind
 from mdmem.memory import content
 from mdmem.memory.content import State
 from mdmem.memory.preferences import name_of, read_preference
-from mdmem.memory.rules import workspace_path
+from mdmem.memory.rules import Rule, workspace_path
 from mdmem.memory.verbs import conditional
 from mdmem.memory.working import Working
 from mdmem.vault.paths import above, is_under, join
@@ -159,7 +158,6 @@ def context(
     return _Composer(places, there, counter(estimated=estimated), budget, render).context()
 
 
-@dataclass(frozen=True, slots=True)
 class _Gathered:
     """What there is for a part of a context.
 
@@ -168,9 +166,10 @@ class _Gathered:
         further: how many more passages fit the query than were looked at.
     """
 
-    excerpts: list[Excerpt] = field(default_factory=list)
-    unread: list[tuple[str, str]] = field(default_factory=list)
-    further: int = 0
+    def __init__(
+        self, excerpts: Iterable[Excerpt] = (), unread: Iterable[tuple[str, str]] = (), further: int = 0
+    ) -> None:
+        self.excerpts, self.unread, self.further = list(excerpts), list(unread), further
 
 
 class _Sources:
@@ -225,7 +224,7 @@ class _Sources:
         for rule in everything:
             if not rule.enabled or (about and not any(map(rule.applies_to, about))):
                 continue
-            if not rule.globs and self._shared_text and holds_rule(self._shared_text, rule.title, rule.text):
+            if self._is_read_already(rule):
                 continue
             vault = next(v for v in self._layers if v.namespace == rule.layer)
             path = rule.path[len(join(rule.layer, "x")) - 1 :]
@@ -240,6 +239,14 @@ class _Sources:
                 if found.path.endswith(".md") and join(vault.namespace, found.path) not in known:
                     self._excerpt_source(vault, found.path, gathered)
         return gathered
+
+    def _is_read_already(self, rule: Rule) -> bool:
+        """Return whether a rule stands in the AGENTS.md that the reader reads by itself."""
+        if rule.globs or not self._shared_text:
+            return False
+        from mdmem.hosts.generated import holds_rule  # noqa: PLC0415 - most rules stand in no such file
+
+        return holds_rule(self._shared_text, rule.title, rule.text)
 
     @cached_property
     def _shared_text(self) -> str:

@@ -21,8 +21,8 @@ _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _OF_CURSOR = {"conversation_id", "cursor_version", "workspace_roots"}
 _OF_GEMINI = {"BeforeAgent", "AfterTool", "AfterAgent", "PreCompress"}
 # The names of tools that change files, of all hosts: a host without matchers asks behind each tool.
-_EDITS = re.compile(r"(?i)edit|write|create|replace|patch|insert|delete|update")
-_SHELLS = re.compile(
+_EDITS = r"(?i)edit|write|create|replace|patch|insert|delete|update"
+_SHELLS = (
     r"(?i)(?:local_|exec_)?(?:bash|shell|powershell|command|run_shell_command)"
     r"|run_?(?:in_?)?terminal(?:_?(?:cmd|command))?"
 )
@@ -30,7 +30,7 @@ _FILES = (
     *("file_path", "filePath", "absolute_path", "notebook_path", "target_file", "path"),
     *("files", "edits", "replacements"),
 )
-_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
+_PATCHED = r"(?m)^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$"
 
 
 def translate(given: Given, host: str = "") -> dict[str, Any]:
@@ -78,13 +78,13 @@ def list_folders(given: Given) -> list[str]:
 
 def is_shell(given: Given) -> bool:
     """Return whether a tool ran a command, which may have changed any file."""
-    return bool(_SHELLS.fullmatch(str(given.get("tool_name"))))
+    return bool(re.fullmatch(_SHELLS, str(given.get("tool_name"))))
 
 
 def list_edited(given: Given) -> Iterator[str]:
     """Yield the files that a tool of the host has changed, as absolute paths."""
     name, tool = str(given.get("tool_name") or "Edit"), given.get("tool_input")
-    if not isinstance(tool, Mapping) or not _EDITS.search(name) or "mdmem" in name:
+    if not isinstance(tool, Mapping) or not re.search(_EDITS, name) or "mdmem" in name:
         return
     if tool.get("command") == "view":  # what an editor that does several things has done
         return
@@ -92,7 +92,7 @@ def list_edited(given: Given) -> Iterator[str]:
     if name == "apply_patch":
         said = [tool.get(key) for key in ("command", "patch", "input")]
         texts = [text for each in said for text in (each if isinstance(each, list) else [each])]
-        named += _PATCHED.findall("\n".join(map(str, texts)))
+        named += re.findall(_PATCHED, "\n".join(map(str, texts)))
     folder = str(given.get("cwd") or os.getcwd())
     paths = dict.fromkeys(map(_read_address, named))
     yield from (os.path.join(folder, path) for path in paths if path and "\0" not in path)

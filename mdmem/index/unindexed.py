@@ -87,8 +87,8 @@ class FileIndex(Index):
 
     def _grep(self, pattern: str) -> Iterator[str]:
         """List the memories with a line that matches, and begin at once; none without ripgrep."""
-        # With one thread: the other work goes on beside it.
-        switches = ("--no-config", "--no-messages", "--no-ignore", "--ignore-case", "--threads=1")
+        # With two threads: the other work goes on beside them, and on two cores waits less for the end.
+        switches = ("--no-config", "--no-messages", "--no-ignore", "--ignore-case", "--threads=2")
         sizes = f"--max-filesize={self.vault.config.limits.max_bytes}"
         globs = (f"--glob=*{suffix}" for suffix in self.vault.suffixes)
         command = (*switches, sizes, *globs, "--files-with-matches", f"--regexp={pattern}", "--", "./")

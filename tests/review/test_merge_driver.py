@@ -16,6 +16,7 @@ from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.review.merge_driver import MergedFile, merge_files
 from mdmem.vault.folder import init
 from tests.speed import examples
+from tests.tables import cases
 
 PATH = "memories/notes/a.md"
 VALID = "---\ntags: [a, b]\n---\n# A\n"
@@ -55,6 +56,33 @@ def test_a_conflict_is_marked_around_what_conflicts(driver: Driver) -> None:
     merged = driver.run("# A\n- a\n- b\n", "# A\n- o\n- b\n- e\n", "# A\n- t\n- b\n", size=9)
     assert merged == MergedFile(PATH, 1, ("line 2: the item 't': changed by both sides",))
     assert driver.result == "# A\n<<<<<<<<< ours\n- o\n=========\n- t\n>>>>>>>>> theirs\n- b\n- e\n"
+
+
+_MOVES = [  # each side moves a text to another place, or one moves it and the other takes it away
+    (
+        "Kept in one file.\n\n- Fast.\n\n- Small.\n- Plain.\n",
+        "- Fast.\n\n- Small.\n- Plain.\n\nKept in one file.\n",
+        "- Fast.\n\nKept in one file.\n\n- Small.\n- Plain.\n",
+    ),
+    (
+        "\n- Kept in one file.\n\n## Read\n\n## Write\n",
+        "\n## Read\n\n## Write\n\n- Kept in one file.\n",
+        "\n## Read\n\n- Kept in one file.\n\n## Write\n",
+    ),
+    (
+        "One.\n\n- Two.\n\n- Three.\n\nFour.\n\n## Write\n\nKept in one file.\n",
+        "One.\n\n- Two.\n\n- Three.\n\nKept in one file.\n\nFour.\n\n## Write\n",
+        "- Two.\n\nOne.\n\n- Three.\n\nFour.\n\n## Write\n",
+    ),
+]
+
+
+@cases("base, ours, theirs", _MOVES)
+def test_what_both_move_stands_once_and_what_one_takes_away_does_not_come_back(
+    driver: Driver, base: str, ours: str, theirs: str
+) -> None:
+    assert driver.run(base, ours, theirs).conflicts > 0
+    assert driver.result.count("<<<<<<< ours") > 0
 
 
 def test_each_field_and_each_place_of_the_text_that_conflicts_is_named(driver: Driver) -> None:

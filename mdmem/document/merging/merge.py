@@ -11,7 +11,7 @@ again to what is there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set as AbstractSet
+from collections.abc import Collection, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -293,18 +293,24 @@ def _find_wrong(
             return f"reads {node.head.strip()[:_LONGEST]!r} as something else than either side"
     if len(result.nodes) != len(written):
         return "has other parts than both sides together"
-    after = _count_lines(result)
-    counts = trees.map(_count_lines)
-    for line in counts.base | counts.ours | counts.theirs:
-        if line not in composed and not is_in_limits(line, counts, after):
-            return f"has {line[:_LONGEST]!r} more often or less often than both sides together"
+    if line := _find_uncounted(trees, result, composed):
+        return f"has {line[:_LONGEST]!r} more often or less often than both sides together"
     return _find_twice(trees, result)
 
 
 def _is_sound(versions: Versions[Document], trees: Versions[Tree], body: str) -> bool:
-    """Return whether a clean merge by lines holds nothing twice that a side put there once."""
+    """Return whether a clean merge by lines has each line as often as both sides say, and nothing twice."""
     result = _read_body(versions.theirs, body)
-    return result is not None and not _find_twice(trees, result)
+    return result is not None and not (_find_uncounted(trees, result, ()) or _find_twice(trees, result))
+
+
+def _find_uncounted(trees: Versions[Tree], result: Tree, composed: Collection[str]) -> str:
+    """Return a line that stands in the result more often or less often than both sides say."""
+    after, counts = _count_lines(result), trees.map(_count_lines)
+    lines = counts.base | counts.ours | counts.theirs
+    return next(
+        (line for line in lines if line not in composed and not is_in_limits(line, counts, after)), ""
+    )
 
 
 def _find_twice(trees: Versions[Tree], result: Tree) -> str:

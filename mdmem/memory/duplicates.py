@@ -45,7 +45,7 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = regex(rf"[{_CJK}]|[^\W{_CJK}]+")
 _LINK = r"!?(?:\[\[[^\]\r\n]*\]\]|\[[^\]\r\n]*\]\([^)\r\n]*\)|<?https?://[^\s>]++>?)"
 _ONLY_LINKS = regex(rf"(?m)^[ \t>]*(?:{LIST_MARKER}[ \t]+)?(?:{_LINK}[ \t.,;|]*+)++$")
-_HELD = 4  # a block is held where a quarter of its runs is
+_NUMBER = regex(r"[-+]?[0-9]+(?:[.,:][0-9]+)*")  # with what its words lack: -1 is not 1, nor 1.0 is 10
 _OFTEN, _MORE = 3, 2  # uses of a word that say what a memory is about, and times as often as elsewhere
 _SHARED_NAMES, _COPIED = 8, 4  # names that two folders share; of versions less than a quarter is copied
 _SIGNS, _NUMBERS, _DIGIT = regex(r"[\W_]+"), regex(r"[\W\d_]+"), regex(r"\d")
@@ -328,14 +328,21 @@ def find_alone(one: Document, other: Document) -> tuple[str, ...]:
     return tuple(line.strip() for line in one.body.splitlines() if line.strip() and is_alone(line.split()))
 
 
-def find_own_blocks(document: Document, other: Document) -> list[tuple[TreeNode, str]]:
-    """List the paragraphs, items and other blocks that another memory does not hold, with their sections."""
+def find_own_blocks(document: Document, other: Document, held: float = 1.0) -> list[tuple[TreeNode, str]]:
+    """List the paragraphs, items and other blocks that another memory does not hold, with their sections.
+
+    A block is held where this share of its runs of words is; of 1, its numbers and its code as well.
+    """
     there = read_words(other.body)
-    runs, text = make_runs(there), f" {' '.join(there)} "
+    runs, text, numbers = make_runs(there), f" {' '.join(there)} ", {*_NUMBER.findall(other.body)}
 
     def is_own(part: TreeNode) -> bool:
         mine = make_runs(words := read_words(part.source))
-        is_held = _HELD * len(mine & runs) >= len(mine) if mine else f" {' '.join(words)} " in text
+        is_held = len(mine & runs) >= held * len(mine) if mine else f" {' '.join(words)} " in text
+        if held == 1.0 and is_held:
+            is_held = numbers.issuperset(_NUMBER.findall(part.source)) and (
+                not part.is_code or part.source.strip() in other.body
+            )
         return bool(words) and not is_held
 
     return [

@@ -268,6 +268,34 @@ def test_a_merge_takes_over_what_the_others_have_alone_under_its_heading(memory:
     assert {path: memory.show(path).data for path in before} == before
 
 
+@cases(
+    "alone, there",
+    [
+        (
+            "It speaks plain HTTP behind the proxy. Never restart it by day.",
+            "It speaks plain HTTP behind the proxy.",
+        ),
+        ("Port 9000 is where every client connects.", "Port 8000 is where every client connects."),
+        ("The limit of a lock is -1 minutes at most.", "The limit of a lock is 1 minutes at most."),
+        ("It never speaks plain HTTP to the proxy.", "It speaks plain HTTP to the proxy."),
+        (
+            "| name | port |\n|---|---|\n| api | 9000 |\n| web | 3000 |",
+            "| name | port |\n|---|---|\n| api | 8000 |",
+        ),
+        ("```sh\nrun --port=9000 --quiet\n```", "```sh\nrun --port 9000 quiet\n```"),
+        ("- Keep it for a minute at most, then let go.", "- Keep it for an hour at most, then let go."),
+    ],
+)
+def test_a_merge_loses_nothing_that_is_said_nearly_alike(tmp_path: Path, alone: str, there: str) -> None:
+    for number, (one, other) in enumerate(((alone, there), (there, alone))):
+        memory = mdmem.open(mdmem.init(tmp_path / f"memories-{number}").root)
+        write(memory, a=f"# Server\n\n{one}\n", b=f"# Server\n\n{other}\n")
+        memory.merge(["notes/a.md", "notes/b.md"], "notes/b.md")
+        merged = memory.show("notes/b.md").body
+        assert other in merged
+        assert all(line in merged for line in one.splitlines() if alone is one)
+
+
 def test_a_merge_may_make_a_new_memory_of_a_text_that_is_given(memory: Memory) -> None:
     write(memory, a="# A\n\nOne.\n", b="# B\n\nTwo.\n")
     memory.merge(["notes/a.md", "notes/b.md"], "notes/c.md", "# Both\n\nOne and two.\n")

@@ -22,7 +22,8 @@ from mdmem.memory.upkeep import ProposalDraft
 
 _FEW_BLOCKS = 3  # that a memory may have alone, and be merged without a model
 _MOST_ASKED, _MOST_ANSWERED, _SUMMARY = 10_000, 500, 800  # tokens of a text, of an answer, of a summary
-_MOST_LINES, _LONGEST_LINE = 3, 120  # lines that a reason names, and their characters
+_NEARLY = 0.25  # of the runs of words of a block that is said otherwise
+_MOST_LINES, _LONGEST_LINE = 20, 120  # lines that a reason names, and characters of a quotation
 _QUOTE = {"type": "string", "maxLength": 1000}
 _VERDICT: dict[str, Any] = {
     "type": "object",
@@ -69,10 +70,14 @@ class RedundancyStrategy:
     def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
         """Supersede a memory if another holds all its blocks; merge two if the newer lacks few."""
         older, newer = documents
-        own = find_own_blocks(older, newer), find_own_blocks(newer, older)
-        if not (own[0] and own[1]):
-            old, by = (newer, older) if own[0] else (older, newer)
-            return _draft("supersede", documents, _describe_alone(old, by), old=old.path, by=by.path)
+        for old, by in ((older, newer), (newer, older)):
+            if not find_own_blocks(old, by):
+                reason = f"{by.path} holds every block of it"
+                return _draft("supersede", documents, reason, old=old.path, by=by.path)
+        own = find_own_blocks(older, newer, _NEARLY), find_own_blocks(newer, older, _NEARLY)
+        if not own[0]:
+            reason = _describe_alone(older, newer)
+            return _draft("supersede", documents, reason, old=older.path, by=newer.path)
         # Beside other blocks, or where the heading is gone, the newer one mostly says it otherwise.
         places = [{part.path[-1] if part.level > 1 else "" for part, _ in blocks} for blocks in own]
         is_added = places[0] <= {"", *(each.title for each in newer.headings)} - places[1]
@@ -196,7 +201,7 @@ def draft_changes(
             touched = {*group.paths} - by
             if touched & (changed | kept) or by & changed:
                 continue
-            if is_same or id_of(draft.verb, draft.arguments) not in known:
+            if is_same or not any(each in known for each in _list_ids(draft)):
                 (accepted if is_same else drafts).append(draft)
             changed |= touched
             kept |= by
@@ -225,11 +230,19 @@ def _draft_merge(documents: Sequence[Document], reason: str, into: str, content:
     return _draft("merge", documents, reason, paths=paths, into=into, content=content)
 
 
+def _list_ids(draft: ProposalDraft) -> list[str]:
+    """List the ids of a draft, and of the one that keeps the other memory: which is newer may change."""
+    given, back = draft.arguments, {"old": "by", "by": "old"}
+    turned = {name: given[back.get(name, name)] for name in given} if draft.verb == "supersede" else given
+    return [id_of(draft.verb, each) for each in (given, turned)]
+
+
 def _describe_alone(old: Document, by: Document) -> str:
+    """Say what would no longer count."""
     lines = find_alone(old, by)
-    named = "; ".join(clipped(line, _LONGEST_LINE) for line in lines[:_MOST_LINES])
+    named = "; ".join(lines[:_MOST_LINES])
     more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
-    return f"{by.path} holds every block of it" + (f"; only in the old one: {named}{more}" if lines else "")
+    return f"{by.path} says nearly the same; only in the old one: {named}{more}"
 
 
 def _write_request(name: str, documents: Sequence[Document], most: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -104,6 +105,33 @@ def test_the_reason_names_the_lines_that_stand_only_in_the_old_memory(memory: Me
     (waiting,) = memory.inbox.list()
     assert "only in the old one: - Eight writers" in waiting.reason
     assert "May" in waiting.reason
+
+
+def test_the_older_of_two_that_differ_in_a_value_is_superseded_and_what_it_alone_says_is_told_whole(
+    memory: Memory,
+) -> None:
+    long = f"- Eight writers of one file lost nothing in four hundred edits, {'as we tried, ' * 20}in May."
+    write(memory, a=LOCKS.replace("in March", "in May").replace("- Eight", f"{long}\n- Eight"), b=LOCKS)
+    memory.consolidate()
+    (waiting,) = memory.inbox.list()
+    assert (waiting.arguments["old"], waiting.arguments["by"]) == ("notes/a.md", "notes/b.md")
+    assert "holds every block" not in waiting.reason
+    assert long in waiting.reason
+
+
+def test_what_was_rejected_stays_away_when_the_other_memory_has_become_the_newer_one(memory: Memory) -> None:
+    files = [Path(memory.root, f"notes/{name}.md") for name in "ab"]
+    for name in "ab":
+        memory.write(f"notes/{name}.md", LOCKS)
+    found = []
+    for older, newer in (files, files[::-1]):
+        os.utime(older, (10**9, 10**9))
+        os.utime(newer, (10**9 + 10**6, 10**9 + 10**6))
+        memory.consolidate()
+        found += [each.arguments["old"] for each in memory.inbox.list()]
+        for each in memory.inbox.list():
+            memory.inbox.reject(each.id)
+    assert found == ["notes/a.md"]
 
 
 def test_accepting_supersedes_and_undo_gives_every_byte_back(memory: Memory) -> None:

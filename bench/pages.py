@@ -69,8 +69,8 @@ An answer is a text; with `--structured` it is JSON, as structure and as its tex
 hash that was read, and `dry_run`, which returns the diff and changes nothing.
 
 Paths are relative to the namespace, such as `notes/db.md`. A tool also takes a path as git names it
-(`memories/notes/db.md`), an absolute path in the vault, or a wikilink (`[[db]]`). A tool that reads takes a
-name, too (`db`), and says which memory it took. A tool that changes refuses a name, and names the path.
+(`memories/notes/db.md`), an absolute path in the vault, or a wikilink (`[[db]]`). A name
+(`db`) is taken, too, unless several memories have it, and the answer says which one was meant.
 
 A change is made by the client, under the name in its `clientInfo`, unless `--actor` or `MDMEM_ACTOR` names
 another: `mdmem history` shows it, in one line of at most 100 characters. `undo` without an id takes back what

@@ -175,8 +175,7 @@ def encode_id(identifier: str, *, most: int | None = MAX_NAME_BYTES - max(map(le
     Raises:
         PathRefused: the id is empty, `.` or `..`, cannot be encoded, or its name has over `most` bytes.
     """
-    is_whole = identifier.isascii() or not re.search("[\ud800-\udfff]", identifier)
-    if identifier in {"", ".", ".."} or not is_whole:
+    if identifier in {"", ".", ".."} or re.search("[\ud800-\udfff]", identifier):
         raise PathRefused(path=identifier, reason="this cannot be an id", remedy="give a name")
     name = _encode_identifier(identifier)
     if most is not None and len(name.encode()) > most:

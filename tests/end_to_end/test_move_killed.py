@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WORKER = Path(__file__).with_name("move_worker.py")
 MEMORY_DISK = "/dev/shm"  # a kill is the same on every disk
 OLD, NEW = "notes/hub-old.md", "notes/far/away/hub-new.md"
-BACKLINKS, OTHERS, KILLS = (64, 20, 11) if is_all else (16, 5, 4)
+BACKLINKS, OTHERS, KILLS = (64, 20, 11) if is_all else (16, 5, 8)
 
 # Each way to link to the hub from `notes/n/`, before and after.
 STYLES = (

@@ -338,11 +338,12 @@ def test_what_is_stale_is_what_was_there_and_what_changed_comes_first(work: Work
 
 
 def test_check_names_what_a_cited_file_never_had(work: Workspace) -> None:
-    """Of a file that is not there nothing is said: a text may name what it is about to make."""
+    """Of a whole file, or a folder, that is not there nothing is said: a text may name what it is to make."""
     cited = "`src/app.py#nowhere`, `src/app.py#L900`, `src/app.py#RATE`, `src/none.py#x`, `src/app.py#L0`\n"
+    cited += "`src/none.py`, `none/app.py#x`, `../src/none.py#x`, `none.py#x`\n"
     work.note("notes/names.md", cited)
     found = [(each.code, each.severity, each.rule) for each in work.memory.check(["notes/names.md"])]
-    unknown = ["src/app.py#nowhere", "src/app.py#L900", "src/app.py#L0"]
+    unknown = ["src/app.py#nowhere", "src/app.py#L900", "src/none.py#x", "src/app.py#L0"]
     assert found == [("citation-unknown", "note", target) for target in unknown]
 
 

@@ -15,6 +15,7 @@ Several such places are ambiguous.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from bisect import bisect_left
@@ -263,9 +264,16 @@ def _judge_absent(judging: _Judging, followed: Followed) -> Judgement:
 
 
 def is_nowhere(workspace: Workspace, citation: Citation, judgement: Judgement) -> bool:
-    """Return whether a file that can be read lacks what is cited, and never had it as far as is known."""
-    current = workspace.current(judgement.path) if judgement.state == UNKNOWN else None
-    if not isinstance(current, Source) or not (citation.symbol or citation.first):
+    """Return whether nothing says that a file that can be read, or a folder, ever had what is cited.
+
+    Of a file, that counts for a symbol or lines of it: a text may name a whole file that it is about to make.
+    """
+    if judgement.state != UNKNOWN or not (citation.symbol or citation.first):
+        return False
+    current, folder = workspace.current(judgement.path), posixpath.dirname(judgement.path)
+    if current is None and folder and not folder.startswith(("..", "/")):
+        return os.path.isdir(os.path.join(workspace.root, folder))
+    if not isinstance(current, Source):
         return False
     return not _pin_for(current, citation) and not (citation.symbol and current.symbols.problem)
 

@@ -345,7 +345,9 @@ class PathReader:
         endings = ("",) if text.endswith(suffixes) else suffixes
         near = [path + ending for path in readings for ending in endings if path]
         named = [path for path in near if self.can_name(path, role)]
-        is_far = not named and not _is_shell_path(text)
+        # A folder that is there is meant itself, though it may hold nothing but attachments.
+        is_there = role.folder and any(os.path.isdir(self._file_of(path)) for path in readings if path)
+        is_far = not (named or is_there or _is_shell_path(text))
         if is_far:
             paths = [listed.path for listed in self._memory.ls() if not listed.problem]
             if role.writes and role.past:  # nor is one that is there taken for one that was deleted

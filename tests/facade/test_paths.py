@@ -357,6 +357,21 @@ def test_a_read_takes_a_name_without_its_suffix_and_the_only_one_of_a_name(cli: 
     assert "note: notes/db is taken as notes/db.md" in both.errors
 
 
+@cases(
+    "command",
+    [["mv", "Attachments", "moved"], ["rm", "-r", "Attachments"], ["search", "how", "--in", "Attachments"]],
+)
+def test_a_folder_without_memories_is_meant_before_a_note_of_its_name_elsewhere(
+    cli: Cli, tree: Files, command: list[str]
+) -> None:
+    tree.write("Attachments/p.png", b"p")
+    tree.write("help/Attachments.md", b"# How\n")
+    told = cli(*command)
+    assert "is taken as" not in told.errors
+    assert "help/Attachments.md" not in told.out
+    assert tree.read("help/Attachments.md") == b"# How\n"
+
+
 CHANGES = [
     *(["rm"], ["set", "a=1"], ["unset", "a"], ["mv", "y.md"], ["append", "m"], ["prepend", "m"]),
     *(["section", "X", "m"], ["insert", "4", "m"], ["delete-lines", "4"], ["replace", "once", "twice"]),

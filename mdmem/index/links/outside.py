@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -49,7 +50,7 @@ def move_files(
     follow = _follow_files(view, known, files, moves, left_out) if files else ()
     if unread := len(view.problems()):
         left_out.append(f"the links of {plural(unread, 'file')} that cannot be read: `mdmem check` says why")
-    left_out += _list_canvases(view, known, moves)
+    left_out += [*_list_canvases(view, known, moves), *_list_configs(view, moves)]
     edits: dict[str, dict[int, TextEdit]] = {}
     for change in (*plan.changes, *follow):
         edits.setdefault(change.path, {}).update((edit.start, edit) for edit in change.edits)
@@ -75,6 +76,22 @@ def _list_canvases(view: View, known: Known, moves: Mapping[str, str]) -> Iterat
                 lost[f"{was} is {moves[was]} now"] = None
         if lost:
             yield f"{path}: a canvas is not changed: {first_of([*lost], _NAMED)}: correct it in Obsidian"
+
+
+def _list_configs(view: View, moves: Mapping[str, str]) -> Iterator[str]:
+    """Say which tools name in their configs what moves, as a menu does: no config is changed."""
+    named: dict[tuple[str, ...], list[str]] = {}
+    for path in moves:
+        site, file = find_site(view.layout, path), view.layout.file_of(path)
+        folders = dict.fromkeys(folder for _, folder in site.roots if is_under(file, folder))
+        for name in (relative(file, folder) for folder in folders):
+            if name in site.config and re.search(
+                rf"(?<![\w-])(?<!\w/){re.escape(name)}(?![\w-])", site.config
+            ):
+                named.setdefault(site.tools, []).append(name)
+    for tools, names in named.items():
+        named_so = first_of([*dict.fromkeys(names)], _NAMED)
+        yield f"the config of {' and '.join(tools)} is not changed: it names {named_so}"
 
 
 def _read_canvas(view: View, path: str) -> Iterator[Link]:

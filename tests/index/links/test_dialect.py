@@ -261,3 +261,13 @@ def test_a_move_names_the_canvases_of_obsidian_that_it_leaves_pointing_at_nothin
     )
     assert (tmp_path / "B.canvas").read_text() == card
     assert memory.plan.mv("B.canvas", "c/").left_out == ()
+
+
+def test_a_move_names_the_pages_that_the_config_of_a_site_still_has(tmp_path: Path) -> None:
+    config = "site_name: x\nnav:\n  - guide/a.md\n  - B: ./guide/b.md\n  - guide/cc.md\n"
+    memory = write(tmp_path, {"mkdocs.yml": config, **{f"docs/guide/{name}.md": "# x\n" for name in "abc"}})
+    assert memory.plan.mv("docs/guide/c.md", "docs/c.md").left_out == ()
+    assert memory.mv("docs/guide", "docs/user").plan.left_out == (
+        "the config of MkDocs is not changed: it names guide/a.md, guide/b.md",
+    )
+    assert (tmp_path / "mkdocs.yml").read_text() == config

@@ -81,7 +81,7 @@ def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter,
                 return _search_index(logs, folder, query, key, asked, limit)
             except (IndexDamaged, MemoryNotFound, StorageFailed) as error:
                 # Another process removes the whole folder when something in the vault is erased.
-                if folder and _identify(folder) != was:
+                if folder and (was is None or _identify(folder) != was):
                     continue
                 left -= 1
                 if not left or (folder and not isinstance(error, IndexDamaged)):

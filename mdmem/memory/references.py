@@ -159,7 +159,12 @@ class References(KindVerbs[R]):
         bare = {os.path.basename(name) for name in names}
         cited_paths = view.cited_paths() if names else ()
         citing = {path for path, cited, _ in cited_paths if cited.rpartition("/")[2] in bare}
-        found = [o for o in occurrences(view, paths=paths) if o.place.state in BROKEN] if paths else []
+        is_guest = self._vault.is_guest
+        found = [
+            o
+            for o in (occurrences(view, paths=paths) if paths else ())
+            if o.place.state in BROKEN or (o.nowhere and not is_guest(o.place.path))
+        ]
         cited = occurrences(view, types=CODE, paths=citing) if citing else ()
         stale = [
             o for o in cited if o.place.state in STALE and (o.target.rpartition("#")[0] or o.target) in names

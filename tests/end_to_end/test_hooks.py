@@ -206,6 +206,15 @@ def test_an_edit_that_makes_a_link_dangle_says_where(repository: Repository) -> 
     )
 
 
+def test_an_edit_that_misspells_a_cited_file_says_so(repository: Repository) -> None:
+    change(repository.vault / "notes/task.md", "src/app.py#L4-L5", "src/ap.py#L4-L5")
+    said = repository.hook("post-edit", repository.edited("memories/notes/task.md"))
+    assert said.context == (
+        "notes/task.md:7: citation-unknown: it points at src/ap.py#L4-L5 (there is no such file)."
+        " Fix: correct its name or number."
+    )
+
+
 def test_a_mounted_file_is_a_memory_too(repository: Repository) -> None:
     change(repository.root / "AGENTS.md", "- Use files", "- Use [[nothing]]")
     said = repository.hook("post-edit", repository.edited("AGENTS.md"))

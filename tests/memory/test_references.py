@@ -332,19 +332,28 @@ def test_what_is_stale_is_what_was_there_and_what_changed_comes_first(work: Work
     ]
     assert memory.references.list(stale=True) == memory.references.stale()
     assert [each.state for each in memory.references.lookup("index.py", stale=True)] == ["gone"]
-    assert [found.code for found in memory.check(["notes/names.md"])] == ["citation-gone"]
+    assert [found.code for found in memory.check(["notes/names.md"])] == ["citation-gone", "citation-unknown"]
     unknown = [each.target for each in memory.references.list(states=["unknown"], paths=["notes/names.md"])]
     assert unknown == ["render.js", "docs/plan.py#L1-L4", "a.py#b"]
 
 
 def test_check_names_what_a_cited_file_never_had(work: Workspace) -> None:
-    """Of a whole file, or a folder, that is not there nothing is said: a text may name what it is to make."""
-    cited = "`src/app.py#nowhere`, `src/app.py#L900`, `src/app.py#RATE`, `src/none.py#x`, `src/app.py#L0`\n"
-    cited += "`src/none.py`, `none/app.py#x`, `../src/none.py#x`, `none.py#x`\n"
-    work.note("notes/names.md", cited)
+    """Of a file that is not there it says so where only code can be meant."""
+    cited = "`src/app.py#nowhere`, `src/app.py#L900`, `src/app.py#RATE`, `src/none.py#x`, `src/app.py#L0`"
+    excused = "`none.py#x`, `src/none.py`, `../app/none.py#x`, `library/db:16`, `docs/none.md#L2`"
+    work.note("notes/names.md", f"{cited}, `src/none.py#L2`, {excused}\n")
     found = [(each.code, each.severity, each.rule) for each in work.memory.check(["notes/names.md"])]
-    unknown = ["src/app.py#nowhere", "src/app.py#L900", "src/none.py#x", "src/app.py#L0"]
+    unknown = ["src/app.py#nowhere", "src/app.py#L900", "src/none.py#x", "src/app.py#L0", "src/none.py#L2"]
     assert found == [("citation-unknown", "note", target) for target in unknown]
+    broken = work.memory.references.broken(["notes/names.md"], [])
+    assert [each.target for each in broken] == unknown
+
+
+def test_of_a_guest_a_file_that_never_was_is_not_told(work: Workspace) -> None:
+    work.write("memories/.mdmem/config.toml", '[check]\nguests = ["notes/guest.md"]\n')
+    work.note("notes/guest.md", "`src/none.py#x`\n")
+    assert work.memory.check(["notes/guest.md"]) == []
+    assert work.memory.references.broken(["notes/guest.md"], []) == ()
 
 
 def test_what_moved_is_cited_where_it_is_now_and_nothing_else_changes(work: Workspace) -> None:

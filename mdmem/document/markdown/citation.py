@@ -95,6 +95,11 @@ def is_memory(path: str) -> bool:
     return path[-9:].lower().endswith(_MEMORIES)
 
 
+def names_code(path: str) -> bool:
+    """Return whether a cited path can only be that of a source file: `src/app.py`, not `app.py`."""
+    return "/" in path and _extension_of(path) in _CODE
+
+
 def in_code(content: str) -> tuple[str, Locator] | None:
     """Return what a code span cites: its whole `content` has to be a path, or a path with a locator."""
     found = _IN_CODE.match(content) if len(content) <= _LONGEST else None

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.document import relink
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
+from mdmem.document.markdown.citation import names_code
 from mdmem.document.text.regex import regex
 from mdmem.index.code.cited_path import candidates, join_path
 from mdmem.index.code.symbols import Symbol
@@ -264,15 +265,17 @@ def _judge_absent(judging: _Judging, followed: Followed) -> Judgement:
 
 
 def is_nowhere(workspace: Workspace, citation: Citation, judgement: Judgement) -> bool:
-    """Return whether nothing says that a file that can be read, or a folder, ever had what is cited.
+    """Return whether what is cited is not there, and never was as far as is known.
 
-    Of a file, that counts for a symbol or lines of it: a text may name a whole file that it is about to make.
+    A file that is not there is excused without a line or symbol, or where its folder is not there either: it may
+    be another's.
     """
     if judgement.state != UNKNOWN or not (citation.symbol or citation.first):
         return False
-    current, folder = workspace.current(judgement.path), posixpath.dirname(judgement.path)
-    if current is None and folder and not folder.startswith(("..", "/")):
-        return os.path.isdir(os.path.join(workspace.root, folder))
+    current = workspace.current(judgement.path)
+    if current is None:
+        folder = posixpath.dirname(join_path("", judgement.path) or "")
+        return bool(folder) and names_code(citation.path) and os.path.isdir(os.path.join(workspace.root, folder))
     if not isinstance(current, Source):
         return False
     return not _pin_for(current, citation) and not (citation.symbol and current.symbols.problem)

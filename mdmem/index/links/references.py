@@ -109,7 +109,8 @@ class Occurrence(NamedTuple):
     """One reference at one place.
 
     `day` is the memory's, `written` the target as it stands there, and `kind` that of a link in its text.
-    `unwritten` says that it is a page that nobody has written yet, which some tools do not call broken.
+    `unwritten` says that it is a page that nobody has written yet, which some tools do not call broken, and
+    `nowhere` that it cites code that is not there and never was; see `is_nowhere`.
     """
 
     type: str
@@ -119,6 +120,7 @@ class Occurrence(NamedTuple):
     written: str
     kind: str = ""
     unwritten: bool = False
+    nowhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,8 +395,8 @@ def find_ambiguous(names: Names, document: Document) -> Iterator[Diagnostic]:
 def check_citations(around: View, document: Document, workspace: Workspace) -> Iterator[Diagnostic]:
     """Yield the citations of code that has moved, was changed or is gone since they were written.
 
-    A file that nothing says was ever there is reported of Markdown links alone: a text may name one that it
-    is about to make. One `workspace` serves many memories.
+    What nothing says was ever there is reported where `is_nowhere`, but not of guests. One `workspace` serves
+    many memories.
     """
     citations = document.citations
     if not citations:
@@ -625,7 +627,8 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
             judgement = _look_for_route(view, path, citation, judge(workspace, citing, citation, seen))
             place = ReferencePlace(path, line, judgement.state, judgement.reason)
             file = path_of(workspace, citing, citation) or cited
-            yield _judge_citation(place, day, citation, judgement, file, workspace)
+            judged = _judge_citation(place, day, citation, judgement, file, workspace)
+            yield judged._replace(nowhere=is_nowhere(workspace, citation, judgement))
 
 
 def file_beside(view: View, path: str, target: str) -> str | None:

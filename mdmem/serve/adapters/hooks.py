@@ -29,6 +29,7 @@ _MOST = 12
 _FIXES = {
     "moved": "`mdmem refs --fix --in {path}` makes it say so",
     "changed": "read the code, fix the text, then `mdmem refs --pin --accept --in {path}`",
+    "unknown": "correct its name or number",
     "gone": "cite what took its place, or take the citation away",
     "dangling": "name what is there: `mdmem ls`, or write it",
     "ambiguous": "write the whole path",

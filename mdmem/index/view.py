@@ -436,7 +436,25 @@ class View:
             " WHERE {inside} AND m.old NOT IN (SELECT path FROM documents)"
         )
         rows = self.rows(query)
-        return {self.inside(old): self.inside(new) for old, new in rows if self.vault.wall.holds(old)}
+        found = {self.inside(old): self.inside(new) for old, new in rows if self.vault.wall.holds(old)}
+        return {**self._find_merged_moves(), **found}
+
+    def _find_merged_moves(self) -> dict[str, str]:
+        """Return the moves of linked memories that git merged with changes: the index saw them deleted."""
+        query = (
+            "SELECT d.path FROM (SELECT old AS path FROM moves WHERE new = '') AS d"
+            " WHERE {inside} AND d.path NOT IN (SELECT path FROM documents)"
+        )
+        deleted = [self.inside(old) for (old,) in self.rows(query) if self.vault.wall.holds(old)]
+        linked = [old for old in deleted if self.sources(stem_keys(old))]
+        if not linked:
+            return {}
+        from mdmem.index.code.workspace import Workspace  # noqa: PLC0415 - start-up
+
+        with Workspace.of(self.vault) as workspace:
+            renamed = {old: workspace.find_renamed(self.in_workspace(old)) for old in linked}
+        found = {old: self.layout.path_of(file) for old, file in renamed.items() if file}
+        return {old: new for old, new in found.items() if new}
 
     def named(self, kind: str, key: str) -> list[str]:
         """List what has the name `key` of this `kind`, by path; see `mdmem.index.links.names.Names`."""

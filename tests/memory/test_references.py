@@ -523,3 +523,42 @@ def test_lineage_may_name_a_file_of_the_workspace(work: Workspace) -> None:
     (found,) = work.memory.check(["notes/f.md"])
 
     assert (found.code, found.message) == ("dangling-link", "`derived_from`: there is no memory 'src/no.py'")
+
+
+# ----------------------------------------------------------------------------------------- after a merge
+
+
+def merge_move(work: Workspace) -> None:
+    """Move and change a memory on a branch, change it and link to it on the other one, and merge both."""
+    work.git("checkout", "--quiet", "-b", "other")
+    work.git("mv", "memories/notes/load.md", "memories/notes/burden.md")
+    work.commit()
+    work.note("notes/burden.md", "First of all.\n\n" + FILES["notes/load.md"])
+    work.commit()
+    work.git("checkout", "--quiet", "-")
+    work.note("notes/load.md", FILES["notes/load.md"] + "\n- one more fact\n")
+    work.note("notes/more.md", "See [[load]] and [it](load.md).\n")
+    work.commit()
+    work.memory.sync()
+    work.git("merge", "--quiet", "--no-edit", "other")
+
+
+def test_links_follow_what_a_merge_moved_and_changed(work: Workspace) -> None:
+    merge_move(work)
+    assert "one more fact" in work.text("memories/notes/burden.md")
+    found = work.memory.check(["notes/more.md"])
+    assert [each.hint for each in found] == ["it has moved to notes/burden.md: `mdmem doctor --fix`"] * 2
+    work.memory.doctor(fix=True)
+    assert work.text("memories/notes/more.md") == "See [[burden]] and [it](burden.md).\n"
+
+
+def test_links_follow_no_move_that_was_made_before_the_name_was_taken_again(work: Workspace) -> None:
+    merge_move(work)
+    work.note("notes/load.md", "Another one.\n")
+    work.commit()
+    work.memory.sync()
+    (work.root / "memories/notes/load.md").unlink()
+    gone = ["notes/load.md is gone: bring it back, or remove the link"] * 2
+    assert [each.hint for each in work.memory.check(["notes/more.md"])] == gone
+    work.commit()
+    assert [each.hint for each in work.memory.check(["notes/more.md"])] == gone

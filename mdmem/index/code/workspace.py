@@ -517,6 +517,21 @@ class Workspace:
             name = new
         return Followed(deletion=deletion, is_committed=self.then(self.head, path) is not None)
 
+    def find_renamed(self, path: str) -> str | None:
+        """Return where commits moved a file that neither the head nor the work tree has, without changes."""
+        if self.repository is None or self.head is None or self.then(self.head, path) is not None:
+            return None
+        name = self.repository.name(path)
+        for _ in range(_MOST_RENAMES):
+            removal = self._removals.find(name) if self._removals else None
+            if removal is None or not removal.new:
+                return None
+            name = removal.new
+            moved = self.repository.path(name)
+            if moved is not None and self.current(moved) is not None:
+                return moved
+        return None
+
     @cached_property
     def _removals(self) -> Removals | None:
         if self.repository is None or self.head is None:

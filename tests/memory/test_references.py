@@ -332,7 +332,7 @@ def test_what_is_stale_is_what_was_there_and_what_changed_comes_first(work: Work
     ]
     assert memory.references.list(stale=True) == memory.references.stale()
     assert [each.state for each in memory.references.lookup("index.py", stale=True)] == ["gone"]
-    assert [found.code for found in memory.check(["notes/names.md"])] == ["citation-gone", "citation-unknown"]
+    assert [found.code for found in memory.check(["notes/names.md"])] == ["citation-gone"]
     unknown = [each.target for each in memory.references.list(states=["unknown"], paths=["notes/names.md"])]
     assert unknown == ["render.js", "docs/plan.py#L1-L4", "a.py#b"]
 

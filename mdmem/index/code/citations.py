@@ -267,15 +267,15 @@ def _judge_absent(judging: _Judging, followed: Followed) -> Judgement:
 def is_nowhere(workspace: Workspace, citation: Citation, judgement: Judgement) -> bool:
     """Return whether what is cited is not there, and never was as far as is known.
 
-    A file that is not there is excused without a line or symbol, or where its folder is not there either: it may
-    be another's.
+    A file that is not there is excused without a line or symbol, or without its folder: it may be another's.
     """
     if judgement.state != UNKNOWN or not (citation.symbol or citation.first):
         return False
     current = workspace.current(judgement.path)
     if current is None:
-        folder = posixpath.dirname(join_path("", judgement.path) or "")
-        return bool(folder) and names_code(citation.path) and os.path.isdir(os.path.join(workspace.root, folder))
+        path = join_path("", judgement.path)
+        is_beside = path is not None and os.path.isdir(os.path.join(workspace.root, posixpath.dirname(path)))
+        return is_beside and names_code(citation.path)
     if not isinstance(current, Source):
         return False
     return not _pin_for(current, citation) and not (citation.symbol and current.symbols.problem)

@@ -748,8 +748,8 @@ const LISTS = {
 	memories: "Memories",
 	stale: "Citations of what has changed",
 	broken: "Links that lead nowhere",
-	unwritten: "Links to pages that nobody has written",
-	ambiguous: "Links that may mean several memories",
+	unwritten: "Links to unwritten pages",
+	ambiguous: "Links with several meanings",
 }
 
 function showItems({items, left_out}, {what}) {
@@ -776,18 +776,20 @@ function showDay({changes, left_out}, {day}) {
 function showOverview({status, days, boxes, folders}) {
 	countProposals(status.proposals)
 	const width = main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft)
-	const figure = (name, number, view, given) => link(view, given, make("b", number ?? 0), name)
-	const warn = (name, what) => link("list", {what}, make(status[what] ? "b.warning" : "b", status[what] ?? 0), name)
+	const list = (name, kind = "b.warning") => {
+		const what = name.split(" ")[0]
+		return link("list", {what}, make(status[what] ? kind : "b", status[what] ?? 0), name)
+	}
 	return [
 		make(
 			"div.figures",
-			figure("memories", status.memories, "list", {what: "memories"}),
-			figure("to review", status.uncommitted, "review"),
-			figure("proposals", status.proposals, "proposals"),
-			warn("stale citations", "stale"),
-			warn("broken links", "broken"),
-			status.unwritten > 0 && figure("unwritten pages", status.unwritten, "list", {what: "unwritten"}),
-			warn("ambiguous links", "ambiguous"),
+			list("memories", "b"),
+			link("review", {}, make("b", status.uncommitted ?? 0), "to review"),
+			link("proposals", {}, make("b", status.proposals ?? 0), "proposals"),
+			list("stale citations"),
+			list("broken links"),
+			status.unwritten > 0 && list("unwritten pages", "b"),
+			list("ambiguous links"),
 		),
 		status.setup.map(text => make("p.note", text)),
 		make("h2", "Who wrote when"),
